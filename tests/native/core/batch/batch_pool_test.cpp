@@ -1,126 +1,86 @@
 // Batches are used again, counted, and find home after their pool's owner has gone.
 #include "core/batch/batch_pool.h"
 
-#include <gtest/gtest.h>
+#include "tests/native/core/engine/loader_fixture.h"
 
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <memory>
 #include <random>
 #include <set>
 #include <stdexcept>
 #include <thread>
-#include <utility>
-#include <vector>
 
 namespace penstock::testing {
 namespace {
 
-TEST(BatchPool, GivesTheSameBatchAgainWithItsMemory) {
-  const auto pool = BatchPool::make(2);
-  auto batch = pool->take();
-  const Batch* const address = batch.get();
-  batch->slab.ensure(5'000);
-  batch->rows.resize(3);
-  batch->rows[0].arena.allocate(100);
-  const std::uint64_t held = batch->held_bytes();
-  batch.reset();
-  batch = pool->take();
-  EXPECT_EQ(batch.get(), address);
-  EXPECT_EQ(batch->held_bytes(), held);
-  EXPECT_NE(pool->take().get(), address) << "one that is in use is nobody else's";
-}
-
-TEST(BatchPool, ABatchBeginsAnew) {
+TEST(BatchPool, AnUnusedBatchKeepsNothingOfOthers) {
   const auto pool = BatchPool::make(2);
   const auto keeps = std::make_shared<int>(0);
-  {
-    const auto batch = pool->take();
-    batch->phase = Batch::Phase::Failed;
-    batch->claimed = 3;
-    batch->left = 2;
-    batch->cancelled = true;
-    batch->error = std::make_exception_ptr(std::runtime_error("before"));
-    batch->error_row = 1;
-    batch->rows.resize(1);
-    batch->fetched.push_back(batch->rows.data());
-    batch->fetches.push_back(std::shared_ptr<Stretch>(keeps, nullptr));  // no stretch, but as one is kept
-  }
-  EXPECT_EQ(keeps.use_count(), 1) << "an unused batch keeps no fetch";
-  const auto batch = pool->take();
-  EXPECT_EQ(batch->phase, Batch::Phase::Planned);
-  EXPECT_EQ(batch->claimed, 0U);
-  EXPECT_EQ(batch->left, 0U);
-  EXPECT_FALSE(batch->cancelled);
-  EXPECT_FALSE(batch->error);
-  EXPECT_EQ(batch->error_row, UINT64_MAX);
-  EXPECT_TRUE(batch->fetched.empty());
-}
-
-TEST(BatchPool, AnUnusedBatchGivesBackWhatWasLent) {
-  const auto pool = BatchPool::make(2);
   const auto lender = std::make_shared<std::vector<std::byte>>(64);
   auto batch = pool->take();
   batch->slab.lend(lender->data(), lender->size(), lender);
   pool->account(*batch);
   EXPECT_EQ(pool->usage().bytes, 64U);
+  batch->error = std::make_exception_ptr(std::runtime_error("before"));
+  batch->cancelled = true;
+  batch->rows.resize(1);
+  batch->fetched.push_back(batch->rows.data());
+  batch->fetches.push_back(std::shared_ptr<Stretch>(keeps, nullptr));  // no stretch, but as one is kept
   batch.reset();
+  EXPECT_EQ(keeps.use_count(), 1);
   EXPECT_EQ(lender.use_count(), 1);
   EXPECT_EQ(pool->usage().bytes, 0U);
+  batch = pool->take();
+  EXPECT_FALSE(batch->error || batch->cancelled || !batch->fetched.empty());
 }
 
 TEST(BatchPool, CountsBatchesInUseAndWhatTheyHold) {
   const auto pool = BatchPool::make(1);
+  const auto expect_usage = [&](std::uint64_t batches, std::uint64_t bytes) {
+    EXPECT_EQ(pool->usage().batches, batches);
+    EXPECT_EQ(pool->usage().bytes, bytes);
+  };
   auto first = pool->take();
   auto second = pool->take();
-  EXPECT_EQ(pool->usage().batches, 2U);
-  EXPECT_EQ(pool->usage().bytes, 0U);
   first->slab.ensure(1'000);
   second->slab.ensure(100'000);
+  expect_usage(2, 0);
   pool->account(*first);
   pool->account(*second);
-  EXPECT_EQ(pool->usage().bytes, first->slab.bytes() + second->slab.bytes());
+  expect_usage(2, first->slab.bytes() + second->slab.bytes());
   EXPECT_EQ(first->accounted_bytes, first->slab.bytes());
   first->slab.ensure(300'000);
   pool->account(*first);
   pool->account(*first);
-  EXPECT_EQ(pool->usage().bytes, first->slab.bytes() + second->slab.bytes()) << "once, however often";
-  const std::uint64_t left = second->slab.bytes();
+  expect_usage(2, first->slab.bytes() + second->slab.bytes());  // once, however often
   first.reset();
-  EXPECT_EQ(pool->usage().batches, 1U);
-  EXPECT_EQ(pool->usage().bytes, left);
+  expect_usage(1, second->slab.bytes());
   second.reset();
-  EXPECT_EQ(pool->usage().batches, 0U);
-  EXPECT_EQ(pool->usage().bytes, 0U);
+  expect_usage(0, 0);
+  first = pool->take();
+  expect_usage(1, 0);  // memory that it kept counts again when it is accounted
+  pool->account(*first);
+  EXPECT_GT(first->slab.bytes(), 0U);
+  expect_usage(1, first->slab.bytes());
 }
 
-TEST(BatchPool, MemoryOfAnUnusedBatchCountsAgainOnlyWhenItIsAccounted) {
-  const auto pool = BatchPool::make(1);
-  auto batch = pool->take();
-  batch->slab.ensure(1'000);
-  pool->account(*batch);
-  batch.reset();
-  batch = pool->take();
-  EXPECT_EQ(pool->usage().bytes, 0U);
-  pool->account(*batch);
-  EXPECT_EQ(pool->usage().bytes, batch->slab.bytes());
-}
-
-TEST(BatchPool, KeepsNoMoreThanItIsTold) {
+TEST(BatchPool, GivesBatchesAgainWithTheirMemoryAndKeepsNoMoreThanItIsTold) {
   const auto pool = BatchPool::make(2);
   std::vector<std::shared_ptr<Batch>> batches;
   for (int i = 0; i < 4; ++i) {
     batches.push_back(pool->take());
-    batches.back()->slab.ensure(100);
+    batches.back()->slab.ensure(5'000);
+    batches.back()->rows.resize(3);
+    batches.back()->rows[2].arena.allocate(100);
   }
+  const std::uint64_t held = batches[0]->held_bytes();
+  EXPECT_EQ(held, batches[0]->slab.bytes() + batches[0]->rows[2].arena.capacity_bytes());
   batches.clear();
-  int recycled = 0;
+  std::multiset<std::uint64_t> found;
   for (int i = 0; i < 4; ++i) {
     batches.push_back(pool->take());
-    recycled += batches.back()->slab.bytes() > 0 ? 1 : 0;
+    found.insert(batches.back()->held_bytes());
   }
-  EXPECT_EQ(recycled, 2);
+  EXPECT_EQ(found, (std::multiset<std::uint64_t>{0, 0, held, held}));
+  EXPECT_EQ(std::set(batches.begin(), batches.end()).size(), 4U) << "one that is in use is nobody else's";
 }
 
 TEST(BatchPool, OutlivesItsOwnerWhileABatchIsHeld) {
@@ -165,15 +125,10 @@ TEST(BatchPool, AnyThreadMayTakeAndLetGo) {
 TEST(BatchPool, AForkedChildLetsItsBatchesBe) {
   const auto pool = BatchPool::make(2);
   auto batch = pool->take();
-  const pid_t child = fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
+  EXPECT_TRUE(is_true_in_child([&] {
     batch.reset();
-    _exit(pool->usage().batches == 1 ? 0 : 1);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+    return pool->usage().batches == 1;
+  }));
 }
 
 }  // namespace

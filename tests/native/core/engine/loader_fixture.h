@@ -1,17 +1,26 @@
-// A loader over memory, and what it delivered in a form that can be compared.
+// Batches and loaders over memory, and what they delivered in a form that can be compared.
 #pragma once
 
+#include "core/base/error.h"
+#include "core/engine/batch_work.h"
 #include "core/engine/loader.h"
 #include "tests/native/core/engine/memory_source.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
 #include <functional>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <ostream>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace penstock::testing {
@@ -59,6 +68,40 @@ inline Seen look(Batch& batch) {
   return seen;
 }
 
+/// The batch has what memory holds of its observations: records, spans, and the columns of format_of().
+inline void expect_whole(Batch& batch) {
+  const bool ragged = batch.format->shape.ragged;
+  Seen expected;
+  expected.position = batch.plan.position;
+  expected.end = batch.plan.end;
+  expected.columns.resize(ragged ? 1 : 2);
+  if (ragged) expected.starts.push_back(0);
+  for (std::uint64_t i = 0; i < batch.plan.rows; ++i) {
+    const bool valid = i < batch.plan.valid;
+    std::vector<std::uint32_t> row(ragged ? 0 : batch.format->shape.length);
+    if (valid) {
+      const std::uint64_t index = batch.picks[i].index;
+      row = static_cast<const MemorySource&>(*batch.row_format(i).source).records_of(index);
+      expected.entries.insert(expected.entries.end(), {i, index, index});
+    }
+    expected.indices.push_back(valid ? static_cast<std::int64_t>(batch.picks[i].index) : -1);
+    expected.records.insert(expected.records.end(), row.begin(), row.end());
+    if (ragged) expected.starts.push_back(expected.records.size());
+    auto& columns = expected.columns;
+    columns[0].insert(columns[0].end(), row.begin(), row.end() - (ragged ? 0 : 1));
+    for (std::size_t k = 1; !ragged && k < row.size(); ++k) columns[1].push_back(valid ? std::int64_t{row[k]} : -100);
+  }
+  EXPECT_EQ(look(batch), expected);
+}
+
+/// Nothing is skipped and there is one rank: the batch has the observations that follow its position.
+inline void expect_right(Batch& batch, const Order& order) {
+  std::vector<Pick> picks(batch.plan.valid);
+  order.pick(batch.plan.position, 1, picks);
+  EXPECT_EQ(batch.picks, picks) << "at " << batch.plan.position;
+  expect_whole(batch);
+}
+
 struct Case {
   std::uint64_t count = 23;  // observations
   std::uint64_t window = 5;  // 0: documents
@@ -68,20 +111,75 @@ struct Case {
   std::optional<std::uint64_t> epochs = 2;
   bool per_epoch = false;
   Tail tail = Tail::Pad;
-  Ranges skip;
+  Ranges skip = {};
   std::uint64_t fetch = 1;  // of the order
   unsigned threads = 2;
   unsigned prefetch = 3;
   std::uint64_t max_bytes = 1 << 20;
   bool lends = false;
+  bool late = false;  // as in Behaviour
   std::shared_ptr<Behaviour> behaviour = std::make_shared<Behaviour>();
 };
 
+/// A member of Case, and the values that it takes in turn.
+template <typename T>
+struct Each {
+  T Case::*member;
+  std::vector<T> values;
+};
+
+template <typename T>
+Each<T> each(T Case::*member, std::vector<std::type_identity_t<T>> values) {
+  return {member, std::move(values)};
+}
+
+/// All combinations of these values.
+template <typename... T>
+std::vector<Case> cases(const Each<T>&... dimensions) {
+  std::vector<Case> all(1);
+  const auto vary = [&all](const auto& dimension) {
+    std::vector<Case> varied;
+    for (const Case& setup : all) {
+      for (const auto& value : dimension.values) {
+        varied.push_back(setup);
+        varied.back().*dimension.member = value;
+      }
+    }
+    all = std::move(varied);
+  };
+  (vary(dimensions), ...);
+  for (Case& setup : all) setup.behaviour = std::make_shared<Behaviour>();
+  return all;
+}
+
+inline std::string describe(const Case& setup) {
+  return fmt::format("window {} batch {} rank {} of {} fetch {} threads {} prefetch {} max_bytes {}{}{}{}{}",
+                     setup.window, setup.batch, setup.rank, setup.world_size, setup.fetch, setup.threads,
+                     setup.prefetch, setup.max_bytes, setup.per_epoch ? " per epoch" : "",
+                     setup.tail == Tail::Drop ? " drops" : "", setup.lends ? " lent" : "",
+                     setup.late || setup.behaviour->late ? " late" : "");
+}
+
 /// Rows of `window` records that count from `first` on.
 inline BatchFormat format_of(const Case& setup, std::uint64_t window, std::uint32_t first = 0) {
+  if (setup.late) setup.behaviour->late = true;
   auto source = std::make_shared<MemorySource>(setup.count, window, setup.behaviour, first);
   if (window == 0) return {source, {FieldSpec{"token", "token", {'i', 8}}}};
   return {source, {FieldSpec{"inputs", "token", {'i', 8}, 0, 1}, FieldSpec{"labels", "token", {'i', 8}, 1, 1, true}}};
+}
+
+/// A batch of `rows` rows, of which the first `valid` are observations 0, 1, … of the only source.
+inline std::shared_ptr<Batch> batch_of(BatchFormat format, std::uint64_t rows, std::uint64_t valid) {
+  auto formats = std::make_shared<BatchFormats>();
+  formats->push_back(std::move(format));
+  auto batch = std::make_shared<Batch>();
+  batch->formats = formats;
+  batch->format = &formats->front();
+  batch->plan.rows = rows;
+  batch->plan.valid = valid;
+  for (std::uint64_t i = 0; i < valid; ++i) batch->picks.push_back({i, 0, 0, 0});
+  BatchWork(*batch).prepare_rows();
+  return batch;
 }
 
 inline std::shared_ptr<const Job> job_of(const Case& setup, std::shared_ptr<const Order> order,
@@ -97,6 +195,12 @@ inline std::shared_ptr<const Job> job_of(const Case& setup, std::shared_ptr<cons
   return std::make_shared<Job>(std::move(order), sources, std::move(options));
 }
 
+inline void lend_memory(Slab& slab, std::uint64_t bytes) {
+  auto memory = std::shared_ptr<std::byte[]>(new std::byte[bytes + 1]);
+  std::memset(memory.get(), 0x5a, bytes);  // what was there before must never be seen
+  slab.lend(memory.get(), bytes, memory);
+}
+
 inline LoaderOptions options_of(const Case& setup, std::shared_ptr<const Order> order, BatchFormats formats) {
   LoaderOptions options;
   options.job = job_of(setup, std::move(order), formats);
@@ -105,18 +209,21 @@ inline LoaderOptions options_of(const Case& setup, std::shared_ptr<const Order> 
   options.threads = setup.threads;
   options.prefetch = setup.prefetch;
   options.max_bytes = setup.max_bytes;
-  if (setup.lends) {
-    options.lend = [](Slab& slab, std::uint64_t bytes) {
-      auto memory = std::shared_ptr<std::byte[]>(new std::byte[bytes + 1]);
-      std::memset(memory.get(), 0x5a, bytes);  // what was there before must never be seen
-      slab.lend(memory.get(), bytes, memory);
-    };
-  }
+  if (setup.lends) options.lend = lend_memory;
   return options;
 }
 
 inline LoaderOptions options_of(const Case& setup) {
   return options_of(setup, std::make_shared<IdentityOrder>(setup.count, setup.fetch), {format_of(setup, setup.window)});
+}
+
+/// True if `check` is true in a forked child, which ends then.
+template <typename Check>
+bool is_true_in_child(const Check& check) {
+  const pid_t child = fork();
+  if (child == 0) _exit(check() ? 0 : 1);
+  int status = 0;
+  return waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
 /// The next batch, or null at the end of the `for`.
@@ -143,6 +250,17 @@ inline std::vector<Seen> rest_of_run(Loader& loader) {
     for (Seen& seen : rest(loader)) all.push_back(std::move(seen));
   }
   return all;
+}
+
+/// The run as one thread reads it, one batch ahead, each row by itself.
+inline std::vector<Seen> plain_run(Case setup) {
+  setup.fetch = 1;
+  setup.threads = setup.prefetch = 1;
+  setup.max_bytes = 1 << 20;
+  setup.lends = setup.late = false;
+  setup.behaviour = std::make_shared<Behaviour>();
+  Loader loader(options_of(setup));
+  return rest_of_run(loader);
 }
 
 /// A run that is left after any number of batches and taken up by another loader gives what it gave without.

@@ -9,12 +9,16 @@
 namespace penstock::testing {
 namespace {
 
-TEST(MemoryBound, BatchesMayFillWhatIsAllowed) {
+TEST(MemoryBound, BatchesMayFillWhatSourcesLeave) {
   MemoryBound bound(1'000, 100, 3);
   EXPECT_TRUE(bound.allows_batch(900, 0)) << "what sources keep is not theirs";
   EXPECT_TRUE(bound.allows_batch(100, 800));
   EXPECT_FALSE(bound.allows_batch(101, 800));
   EXPECT_EQ(bound.limit(10), 900U);
+  MemoryBound none(1'000, 2'000, 3);
+  EXPECT_EQ(none.left_for_fetches(0), 0U);
+  EXPECT_TRUE(none.allows_batch(500, 1'000)) << "what is needed to go on";
+  EXPECT_FALSE(none.allows_batch(500, 1'001));
 }
 
 TEST(MemoryBound, SoManyBatchesAlwaysFit) {
@@ -46,13 +50,6 @@ TEST(MemoryBound, FetchesTakeWhatBatchesLeave) {
   bound.remove_fetched(10'150);
   EXPECT_EQ(bound.fetched(), 0U);
   EXPECT_EQ(bound.left_for_fetches(2'000), 0U);
-}
-
-TEST(MemoryBound, NothingIsLeftWhereSourcesKeepMoreThanIsAllowed) {
-  MemoryBound bound(1'000, 2'000, 3);
-  EXPECT_EQ(bound.left_for_fetches(0), 0U);
-  EXPECT_TRUE(bound.allows_batch(500, 1'000)) << "what is needed to go on";
-  EXPECT_FALSE(bound.allows_batch(500, 1'001));
 }
 
 TEST(MemoryBound, ThreadsCountTogether) {

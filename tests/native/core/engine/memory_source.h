@@ -1,4 +1,5 @@
-// Sources in memory, for tests of the engine: records whose values tell where they come from.
+// Sources in memory, for tests of the engine: records whose values tell where they come from, or rows whose rounds a
+// test says, over any files; and orders over them.
 #pragma once
 
 #include "core/batch/batch.h"
@@ -7,9 +8,12 @@
 #include "tests/native/core/io/memory_store.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
+#include <functional>
 #include <iterator>
 #include <memory>
+#include <numeric>
 #include <span>
 #include <string>
 #include <utility>
@@ -23,9 +27,9 @@ namespace penstock::testing {
 class MemorySource : public Source {
  public:
   MemorySource(std::uint64_t count, std::uint64_t window, std::shared_ptr<Behaviour> behaviour, std::uint32_t first = 0)
-      : window_(window) {
+      : window_(window), first_(first) {
     std::vector<std::uint32_t> values(count * std::max<std::uint64_t>(window, 4));
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] = first + static_cast<std::uint32_t>(i);
+    std::iota(values.begin(), values.end(), first);
     std::vector<std::byte> bytes(values.size() * 4);
     std::memcpy(bytes.data(), values.data(), bytes.size());
     store_ = std::make_unique<MemoryStore>(std::move(behaviour));
@@ -42,6 +46,12 @@ class MemorySource : public Source {
   [[nodiscard]] MemoryStore& store() const { return *store_; }
 
   static std::uint64_t document_length(std::uint64_t index) { return index % 4; }
+
+  [[nodiscard]] std::vector<std::uint32_t> records_of(std::uint64_t index) const {
+    std::vector<std::uint32_t> records(window_ > 0 ? window_ : document_length(index));
+    std::iota(records.begin(), records.end(), first_ + static_cast<std::uint32_t>(index * (window_ > 0 ? window_ : 4)));
+    return records;
+  }
 
   bool plan(Row& row, unsigned round, Parts /*wanted*/, Reads& out) const override {
     return window_ == 0 ? plan_document(row, round, out) : plan_window(row, round, out);
@@ -97,10 +107,57 @@ class MemorySource : public Source {
   }
 
   std::uint64_t window_;
+  std::uint32_t first_;
   std::unique_ptr<MemoryStore> store_;
   File file_;
   SourceInfo info_;
 };
+
+/// `count` bytes that tell their offset and file: byte i is i * 7 + i / 256 + salt.
+inline std::vector<std::byte> telling_bytes(std::uint64_t count, unsigned salt) {
+  std::vector<std::byte> bytes(count);
+  for (std::uint64_t i = 0; i < count; ++i) bytes[i] = static_cast<std::byte>(i * 7 + i / 256 + salt);
+  return bytes;
+}
+
+class ScriptedSource : public Source {
+ public:
+  using Plan = std::function<bool(Row& row, unsigned round, Reads& out)>;
+
+  /// Rows of `length` records of one byte; 0: ragged ones.
+  ScriptedSource(std::uint64_t length, Plan plan)
+      : ScriptedSource({.ragged = length == 0, .length = length, .lead = 0, .tail = 0}, std::move(plan)) {}
+  ScriptedSource(const RowShape& shape, Plan plan) : plan_(std::move(plan)) {
+    info_.size = 1'000'000;
+    info_.identity = {"5c21", 1, info_.size, R"({"kind":"scripted"})", ""};
+    info_.schema = Schema::parse(R"([["byte","|u1"]])");
+    info_.stored_record_bytes = 1;
+    info_.shape = shape;
+  }
+
+  const SourceInfo& info() const override { return info_; }
+  bool plan(Row& row, unsigned round, Parts /*wanted*/, Reads& out) const override { return plan_(row, round, out); }
+  void spans(const Row& row, SpanTable& out) const override { out.push_back({.stop = row.length, .entry = row.index}); }
+
+  /// Appends a read; returns true, for rounds that others follow.
+  static bool read(const File& file, std::uint64_t offset, std::uint64_t size, std::byte* to, Reads& out) {
+    Read& read = out.emplace_back();
+    read.file = &file;
+    read.offset = offset;
+    read.size = size;
+    read.destination = to;
+    return true;
+  }
+
+ private:
+  Plan plan_;
+  SourceInfo info_;
+};
+
+/// Rows of a source as they are stored, without columns.
+inline BatchFormat plain_format(std::shared_ptr<const Source> source) {
+  return {std::move(source), {}};
+}
 
 /// Position p is observation p mod N. Each run of `fetch` positions of an epoch is a fetch.
 class IdentityOrder : public Order {

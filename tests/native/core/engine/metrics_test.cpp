@@ -3,11 +3,6 @@
 
 #include "tests/native/core/engine/loader_fixture.h"
 
-#include <gtest/gtest.h>
-
-#include <chrono>
-#include <cstdint>
-
 namespace penstock::testing {
 namespace {
 
@@ -26,48 +21,39 @@ TEST(Metrics, ABucketHasTimesUpToItsBound) {
 }
 
 TEST(Metrics, CountWhatWasReadAndGiven) {
-  for (const std::uint64_t fetch : {1, 4}) {
-    for (const bool late : {false, true}) {
-      for (const unsigned threads : {1, 4}) {
-        Case setup;
-        setup.fetch = fetch;
-        setup.threads = threads;
-        setup.behaviour->late = late;
-        Loader loader(options_of(setup));
-        EXPECT_EQ(loader.metrics().batches, 0U);
-        std::uint64_t batches = 0;
-        std::uint64_t observations = 0;
-        while (const auto batch = next(loader)) {
-          ++batches;
-          observations += batch->plan.valid;
-          EXPECT_GT(loader.metrics().memory_bytes, 0U);
-        }
-        const Metrics found = loader.metrics();
-        EXPECT_EQ(found.batches, batches);
-        EXPECT_EQ(found.observations, observations);
-        EXPECT_EQ(observations, 2 * setup.count);
-        // Reads that the consumer's thread had at hand are counted here, but not by the store.
-        EXPECT_GE(found.bytes_read, setup.behaviour->bytes);
-        EXPECT_GE(found.bytes_read, observations * setup.window * 4) << "and the entries";
-        EXPECT_GT(found.reads, 0U);
-        EXPECT_EQ(found.merged_reads > 0, fetch > 1);
-        EXPECT_LE(found.queue_depth, setup.prefetch);
-        EXPECT_EQ(found.retries, 0U);
-        if (late) {
-          EXPECT_GT(found.read_time.count(), 0);
-          EXPECT_GT(found.stalls, 0U);
-          EXPECT_LE(found.stalls, batches);
-          EXPECT_GT(found.stall_time.count(), 0);
-        }
-        loader.seek(0);
-        while (next(loader)) {
-        }
-        EXPECT_EQ(loader.metrics().batches, 2 * batches) << "what was counted stays";
-        EXPECT_GE(loader.metrics().reads, found.reads);
-        loader.close();
-        EXPECT_EQ(loader.metrics().batches, 2 * batches);
-      }
+  for (const Case& setup :
+       cases(each(&Case::fetch, {1, 4}), each(&Case::threads, {1, 4}), each(&Case::late, {false, true}))) {
+    Loader loader(options_of(setup));
+    EXPECT_EQ(loader.metrics().batches, 0U);
+    std::uint64_t batches = 0;
+    std::uint64_t observations = 0;
+    while (const auto batch = next(loader)) {
+      ++batches;
+      observations += batch->plan.valid;
+      EXPECT_GT(loader.metrics().memory_bytes, 0U);
     }
+    const Metrics found = loader.metrics();
+    EXPECT_EQ(found.batches, batches);
+    EXPECT_EQ(found.observations, observations);
+    EXPECT_EQ(observations, 2 * setup.count);
+    // Reads that the consumer's thread had at hand are counted here, but not by the store.
+    EXPECT_GE(found.bytes_read, setup.behaviour->bytes);
+    EXPECT_GE(found.bytes_read, observations * setup.window * 4) << "and the entries";
+    EXPECT_GT(found.reads, 0U);
+    EXPECT_EQ(found.merged_reads > 0, setup.fetch > 1);
+    EXPECT_LE(found.queue_depth, setup.prefetch);
+    EXPECT_EQ(found.retries, 0U);
+    if (setup.late) {
+      EXPECT_GT(found.read_time.count(), 0);
+      EXPECT_GT(found.stalls, 0U);
+      EXPECT_LE(found.stalls, batches);
+      EXPECT_GT(found.stall_time.count(), 0);
+    }
+    loader.seek(0);
+    rest(loader);
+    loader.close();
+    EXPECT_EQ(loader.metrics().batches, 2 * batches) << "what was counted stays";
+    EXPECT_GE(loader.metrics().reads, found.reads);
   }
 }
 
@@ -77,14 +63,15 @@ TEST(Metrics, ReadsAreCountedAsTheyEnded) {
   Read read;
   read.size = 10;
   read.retries = 2;
-  counters.ended(read, microseconds(3));
+  const auto end = [&] { counters.ended(read, microseconds(3)); };
+  end();
   read.joined = true;
-  counters.ended(read, microseconds(3));
+  end();
   read.outcome = Outcome::NotAtHand;
-  counters.ended(read, microseconds(3));
+  end();
   read.outcome = Outcome::Done;
   read.cancelled = &cancelled;
-  counters.ended(read, microseconds(3));
+  end();
   Metrics sums;
   counters.add_to(sums);
   EXPECT_EQ(sums.bytes_read, 20U);

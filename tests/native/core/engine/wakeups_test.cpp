@@ -6,6 +6,9 @@
 #include <chrono>
 #include <cstdint>
 #include <limits>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 namespace penstock::testing {
 namespace {
@@ -43,42 +46,38 @@ struct Loop {
   }
 };
 
+void expect_all_wanted(const Wakeups& wakeups, Time now) {
+  EXPECT_EQ(wakeups.threads_wanted(now), 8U);
+  EXPECT_EQ(wakeups.low_water(4), 3U) << "as soon as one batch is missing";
+}
+
 TEST(Wakeups, UnknownTimesKeepReadAheadFullByAllThreads) {
-  const Wakeups wakeups(8, 16);
-  EXPECT_EQ(wakeups.threads_wanted(kBegin), 8U);
-  EXPECT_EQ(wakeups.low_water(4), 3U);
+  expect_all_wanted(Wakeups(8, 16), kBegin);
   Wakeups only_pace(8, 16);
   only_pace.batch_taken(kBegin);
   only_pace.batch_taken(kBegin + 1ms);
   EXPECT_EQ(only_pace.pace(), 1ms);
-  EXPECT_EQ(only_pace.threads_wanted(kBegin + 1ms), 8U);
-  EXPECT_EQ(only_pace.low_water(4), 3U);
+  expect_all_wanted(only_pace, kBegin + 1ms);
   Wakeups only_read(8, 16);
   only_read.rows_read(64, 64, 1ms);
-  EXPECT_EQ(only_read.threads_wanted(kBegin), 8U);
-  EXPECT_EQ(only_read.low_water(4), 3U);
+  expect_all_wanted(only_read, kBegin);
 }
 
-TEST(Wakeups, FastReadsBesideSlowStepsWakeOneThreadForTheLastBatch) {
-  Loop loop(8, 16);
-  loop.runs(12ms, 100us);
-  EXPECT_EQ(loop.wakeups.threads_wanted(loop.now), 1U);
-  EXPECT_EQ(loop.wakeups.low_water(4), 1U);
-  EXPECT_EQ(loop.wakeups.low_water(64), 1U);
-}
-
-TEST(Wakeups, SlowReadsWakeAsManyThreadsAsReadThreeBatchesInAStep) {
-  Loop loop(8, 16);
-  loop.runs(12ms, 12ms);
-  EXPECT_EQ(loop.wakeups.threads_wanted(loop.now), 3U);
-  EXPECT_EQ(loop.wakeups.low_water(16), 3U);
-  EXPECT_EQ(loop.wakeups.low_water(4), 3U);
-  EXPECT_EQ(loop.wakeups.low_water(2), 1U);
-  loop.runs(12ms, 20ms);
-  EXPECT_EQ(loop.wakeups.threads_wanted(loop.now), 5U);
-  loop.runs(12ms, 1s, 200);
-  EXPECT_EQ(loop.wakeups.threads_wanted(loop.now), 8U);
-  EXPECT_EQ(loop.wakeups.low_water(4), 3U) << "as soon as one batch is missing";
+TEST(Wakeups, AsManyThreadsAreWantedAsReadThreeBatchesInAStep) {
+  using Marks = std::vector<std::size_t>;
+  const std::tuple<Duration, unsigned, Marks> table[] = {// time of a read, threads, and marks of these many planned
+                                                         {100us, 1, {0, 0, 1, 1, 1}},
+                                                         {12ms, 3, {0, 0, 1, 3, 3}},
+                                                         {20ms, 5, {0, 0, 1, 3, 5}},
+                                                         {1s, 8, {0, 0, 1, 3, 63}}};
+  for (const auto& [read, threads, low_water] : table) {
+    Loop loop(8, 16);
+    loop.runs(12ms, read);
+    EXPECT_EQ(loop.wakeups.threads_wanted(loop.now), threads);
+    Marks found;
+    for (const std::size_t planned : {0, 1, 2, 4, 64}) found.push_back(loop.wakeups.low_water(planned));
+    EXPECT_EQ(found, low_water) << threads;
+  }
 }
 
 TEST(Wakeups, OneSlowReadCountsForAnEighth) {
@@ -102,41 +101,31 @@ TEST(Wakeups, ReadTimeIsOfAWholeBatchHoweverFewRowsWereRead) {
 TEST(Wakeups, APauseForgetsThePace) {
   Loop loop(8, 16);
   loop.runs(1ms, 10us);
-  loop.now += 1s;
-  loop.wakeups.batch_taken(loop.now);
+  const auto take_after = [&](Duration time) {
+    loop.now += time;
+    loop.wakeups.batch_taken(loop.now);
+  };
+  take_after(1s);
   EXPECT_GT(loop.wakeups.pace(), 1ms) << "a slow step is no pause";
-  loop.now += 1s + 1ns;
-  loop.wakeups.batch_taken(loop.now);
+  take_after(1s + 1ns);
   EXPECT_EQ(loop.wakeups.pace(), Duration(0));
-  EXPECT_EQ(loop.wakeups.threads_wanted(loop.now), 8U);
-  EXPECT_EQ(loop.wakeups.low_water(4), 3U);
-  loop.now += 2ms;
-  loop.wakeups.batch_taken(loop.now);
+  expect_all_wanted(loop.wakeups, loop.now);
+  take_after(2ms);
   EXPECT_EQ(loop.wakeups.pace(), 2ms) << "what was before the pause does not count";
 }
 
 TEST(Wakeups, WhileTheConsumerWaitsAllThreadsAreWanted) {
   Loop loop(8, 16);
   loop.runs(12ms, 100us).waits(false);
-  EXPECT_EQ(loop.wakeups.threads_wanted(loop.now), 8U);
-  EXPECT_EQ(loop.wakeups.low_water(4), 3U);
+  expect_all_wanted(loop.wakeups, loop.now);
   loop.leaves();
   EXPECT_EQ(loop.wakeups.threads_wanted(loop.now), 1U);
   EXPECT_EQ(loop.wakeups.low_water(4), 1U);
 }
 
-TEST(Wakeups, WithoutCoresToSpareAllWakeIfTheConsumerSleeps) {
-  Loop loop(8, 2);
-  loop.runs(1ms, 10ms).waits(false);
-  EXPECT_EQ(loop.wakeups.most_awake(loop.now), 8U);
-  EXPECT_EQ(loop.wakeups.threads_wanted(loop.now), 8U);
-}
-
 TEST(Wakeups, AConsumerThatReadsKeepsItsCoreUntilItHasLeftForAWhile) {
   Loop loop(8, 4);
   loop.runs(1ms, 10ms).waits(true);
-  EXPECT_EQ(loop.wakeups.beside_consumer(), 3U);
-  EXPECT_EQ(loop.wakeups.most_awake(loop.now), 3U);
   EXPECT_EQ(loop.wakeups.threads_wanted(loop.now), 3U);
   loop.leaves();
   EXPECT_EQ(loop.wakeups.most_awake(loop.now + 200us), 3U) << "a loop without work comes back at once";
@@ -146,50 +135,33 @@ TEST(Wakeups, AConsumerThatReadsKeepsItsCoreUntilItHasLeftForAWhile) {
   EXPECT_EQ(loop.wakeups.most_awake(loop.now), 8U) << "it slept when it last waited";
 }
 
-TEST(Wakeups, WithMoreCoresThanThreadsTheConsumerIsInNobodysWay) {
-  Loop loop(3, 4);
-  loop.waits(true);
-  EXPECT_EQ(loop.wakeups.beside_consumer(), 3U);
-  EXPECT_EQ(loop.wakeups.most_awake(loop.now), 3U);
-}
-
-TEST(Wakeups, OnOneCoreOneThreadStaysAwake) {
-  for (const unsigned cores : {0U, 1U}) {
-    Loop loop(4, cores);
-    loop.runs(1ms, 10ms).waits(true);
-    EXPECT_EQ(loop.wakeups.beside_consumer(), 1U);
-    EXPECT_EQ(loop.wakeups.most_awake(loop.now), 1U);
-    EXPECT_EQ(loop.wakeups.threads_wanted(loop.now), 1U);
+TEST(Wakeups, ThreadsAwakeBesideAConsumerThatWaitsHaveTheOtherCores) {
+  for (const auto& [threads, cores, reads, awake] : {std::tuple{8U, 4U, true, 3U},
+                                                     {8U, 2U, false, 8U},
+                                                     {3U, 4U, true, 3U},
+                                                     {4U, 1U, true, 1U},
+                                                     {4U, 0U, true, 1U}}) {
+    Loop loop(threads, cores);
+    loop.runs(1ms, 10ms).waits(reads);
+    if (reads) {
+      EXPECT_EQ(loop.wakeups.beside_consumer(), awake) << cores;
+    }
+    EXPECT_EQ(loop.wakeups.most_awake(loop.now), awake) << cores;
+    EXPECT_EQ(loop.wakeups.threads_wanted(loop.now), awake) << cores;
   }
 }
 
-TEST(Wakeups, AClaimIsAShareOfAtMostSixteenRows) {
-  const Wakeups wakeups(4, 8);
-  EXPECT_EQ(wakeups.rows_a_claim(8, 4), 2U);
-  EXPECT_EQ(wakeups.rows_a_claim(9, 4), 3U);
-  EXPECT_EQ(wakeups.rows_a_claim(1'000, 4), 16U);
-}
-
-TEST(Wakeups, AClaimIsSmallWhereARowTakesLong) {
-  const auto claim_after = [](Duration row) {
+TEST(Wakeups, AClaimIsAShareOfAtMostSixteenRowsAndSmallWhereARowTakesLong) {
+  const Wakeups unknown(4, 8);
+  EXPECT_EQ(unknown.rows_a_claim(8, 4), 2U);
+  EXPECT_EQ(unknown.rows_a_claim(9, 4), 3U);
+  EXPECT_EQ(unknown.rows_a_claim(1'000, 4), 16U);
+  for (const auto& [row, rows] : {std::pair<Duration, unsigned>{1us, 16}, {10us, 10}, {50us, 2}, {1ms, 1}, {10s, 1}}) {
     Wakeups wakeups(4, 8);
     wakeups.rows_read(64, 64, 64 * row);
-    return wakeups.rows_a_claim(1'000, 4);
-  };
-  EXPECT_EQ(claim_after(1us), 16U);
-  EXPECT_EQ(claim_after(10us), 10U);
-  EXPECT_EQ(claim_after(50us), 2U);
-  EXPECT_EQ(claim_after(1ms), 1U);
-  EXPECT_EQ(claim_after(10s), 1U);
-}
-
-TEST(Wakeups, NothingPlannedNeedsNobody) {
-  Loop loop(8, 16);
-  EXPECT_EQ(loop.wakeups.low_water(0), 0U);
-  loop.runs(1ms, 10ms);
-  EXPECT_EQ(loop.wakeups.low_water(0), 0U);
-  EXPECT_EQ(loop.wakeups.low_water(1), 0U);
-  EXPECT_LE(loop.wakeups.rows_a_claim(0, 8), 1U);
+    EXPECT_EQ(wakeups.rows_a_claim(1'000, 4), rows);
+    EXPECT_LE(wakeups.rows_a_claim(0, 8), 1U);
+  }
 }
 
 // With -fsanitize=undefined an overflow ends the test.

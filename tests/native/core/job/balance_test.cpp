@@ -31,7 +31,7 @@ Numbers rows_of(const Numbers& costs, const Share& share, std::uint64_t rows, st
 
 // From the definition: each in turn to the taker with least of those that have room.
 std::vector<Numbers> by_definition(Numbers numbers, const Numbers& costs, const Numbers& rooms) {
-  std::stable_sort(numbers.begin(), numbers.end(), [&](auto a, auto b) { return a < b; });
+  std::sort(numbers.begin(), numbers.end());
   std::stable_sort(numbers.begin(), numbers.end(), [&](auto a, auto b) { return costs[a] > costs[b]; });
   std::vector<Numbers> given(rooms.size());
   Numbers sums(rooms.size());
@@ -46,12 +46,6 @@ std::vector<Numbers> by_definition(Numbers numbers, const Numbers& costs, const 
   return given;
 }
 
-Numbers rooms_by_turns(std::uint64_t count, std::uint64_t ranks) {
-  Numbers rooms(ranks);
-  for (std::uint64_t i = 0; i < count; ++i) ++rooms[i % ranks];
-  return rooms;
-}
-
 TEST(BalanceTest, HeaviestFirstToTheRankWithLeastAndThenIntoParts) {
   for (const std::uint64_t ranks : {1, 2, 3, 8, 64}) {
     for (const std::uint64_t rows : {1, 2, 6}) {
@@ -61,7 +55,9 @@ TEST(BalanceTest, HeaviestFirstToTheRankWithLeastAndThenIntoParts) {
           const Numbers costs = some_costs(ranks * rows - missing, ranks + rows, most);
           Numbers all(costs.size());
           std::iota(all.begin(), all.end(), std::uint64_t{0});
-          const auto wanted = by_definition(all, costs, rooms_by_turns(costs.size(), ranks));
+          Numbers by_turns(ranks);
+          for (std::uint64_t i = 0; i < costs.size(); ++i) ++by_turns[i % ranks];
+          const auto wanted = by_definition(all, costs, by_turns);
           for (const std::uint64_t micro : {std::uint64_t{1}, rows}) {
             Numbers seen;
             for (std::uint64_t rank = 0; rank < ranks; ++rank) {
@@ -83,12 +79,6 @@ TEST(BalanceTest, HeaviestFirstToTheRankWithLeastAndThenIntoParts) {
       }
     }
   }
-}
-
-TEST(BalanceTest, EqualCostsGoByTurns) {
-  const Numbers costs(12, 7);
-  EXPECT_EQ(rows_of(costs, {1, 4}, 3), (Numbers{1, 5, 9}));
-  EXPECT_EQ(rows_of(costs, {1, 4}, 3, 3), (Numbers{1, 5, 9}));
 }
 
 TEST(BalanceTest, PartsOfOneRowAreByCost) {

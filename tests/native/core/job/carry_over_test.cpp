@@ -17,8 +17,6 @@ std::string windows_job(std::uint64_t window) {
   return views_job(fmt::format(R"({{"view":{{"kind":"windows","lookahead":1,"window":{}}}}})", window));
 }
 
-const std::string kDocuments = views_job(R"({"view":{"kind":"documents"}})");
-
 TEST(CarryOverTest, WindowsOfAnotherSizeKeepTheRecords) {
   EXPECT_EQ(carry_over(windows_job(10), windows_job(40), 103).position, 25U);
   EXPECT_EQ(carry_over(windows_job(40), windows_job(10), 25).position, 100U);
@@ -57,29 +55,21 @@ TEST(CarryOverTest, WindowsOfStagesKeepTheRecordsToo) {
   EXPECT_EQ(carry_over(strange, whole, 9).position, 6U);
 }
 
-TEST(CarryOverTest, DocumentsAreNoWindows) {
-  EXPECT_EQ(carry_over(kDocuments, kDocuments, 7).position, 7U);
-  EXPECT_FALSE(carry_over(kDocuments, windows_job(10), 7).position);
-  EXPECT_FALSE(carry_over(windows_job(10), kDocuments, 7).position);
-}
-
-TEST(CarryOverTest, ObservationsOfACollectionAreOfNoOtherKind) {
+TEST(CarryOverTest, ObservationsOfOneKindAreOfNoOther) {
+  const std::string documents = views_job(R"({"view":{"kind":"documents"}})");
   const std::string collection = views_job(R"({"view":{"kind":"collection"}})");
-  EXPECT_EQ(carry_over(collection, collection, 7).position, 7U);
-  EXPECT_EQ(carry_over(collection, kDocuments, 7).saved_unit, "observations of a collection");
-  EXPECT_FALSE(carry_over(collection, kDocuments, 7).position);
-  EXPECT_FALSE(carry_over(windows_job(10), collection, 7).position);
-}
-
-TEST(CarryOverTest, WhatIsNotKnownIsNotComparedWithWindows) {
   const std::string strange = views_job(R"({"view":{"kind":5,"window":10}})");
-  EXPECT_FALSE(carry_over(strange, windows_job(10), 7).position);
-  EXPECT_FALSE(carry_over(views_job(R"({"view":{"kind":"windows","window":0}})"), windows_job(10), 7).position);
-  EXPECT_FALSE(carry_over(views_job(R"({"view":{"kind":"windows","window":-4}})"), windows_job(10), 7).position);
-  EXPECT_EQ(carry_over(strange, strange, 7).position, 7U);
-  const std::string mixed =
-      views_job(R"({"view":{"kind":"windows","window":4}},{"view":{"kind":"windows","window":8}})");
-  EXPECT_FALSE(carry_over(mixed, windows_job(4), 7).position);
+  for (const std::string& job : {documents, collection, strange}) {
+    EXPECT_EQ(carry_over(job, job, 7).position, 7U) << job;
+    EXPECT_FALSE(carry_over(job, windows_job(10), 7).position) << job;
+    EXPECT_FALSE(carry_over(windows_job(10), job, 7).position) << job;
+  }
+  EXPECT_FALSE(carry_over(collection, documents, 7).position);
+  EXPECT_EQ(carry_over(collection, documents, 7).saved_unit, "observations of a collection");
+  for (const char* views : {R"({"view":{"kind":"windows","window":0}})", R"({"view":{"kind":"windows","window":-4}})",
+                            R"({"view":{"kind":"windows","window":4}},{"view":{"kind":"windows","window":8}})"}) {
+    EXPECT_FALSE(carry_over(views_job(views), windows_job(4), 7).position) << views;
+  }
 }
 
 }  // namespace

@@ -38,16 +38,10 @@ TEST(EpochsTest, NoEpochBeginsBeyondTheLastPosition) {
 }
 
 TEST(EpochsTest, WhatCannotBeIsRefused) {
-  for (const EpochSizes& sizes : std::vector<EpochSizes>{{},
-                                                         {{1, 3}},
-                                                         {{0, 0}},
-                                                         {{0, kMostPosition + 1}},
-                                                         {{0, 3}, {4, 5}},
-                                                         {{0, 3}, {0, 5}},
-                                                         {{0, 3}, {6, 5}, {3, 7}},
-                                                         {{0, 3}, {kMostPosition + 2, 5}}}) {
-    EXPECT_THROW((void)Epochs(sizes), Error);
-  }
+  const EpochSizes wrong[] = {{}, {{1, 3}}, {{0, 0}}, {{0, kMostPosition + 1}}, {{0, 3}, {4, 5}}, {{0, 3}, {0, 5}}};
+  for (const EpochSizes& sizes : wrong) EXPECT_THROW((void)Epochs(sizes), Error);
+  EXPECT_THROW((void)Epochs({{0, 3}, {6, 5}, {3, 7}}), Error);
+  EXPECT_THROW((void)Epochs({{0, 3}, {kMostPosition + 2, 5}}), Error);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "core/job/job.h"
 
 #include "core/base/error.h"
+#include "tests/native/core/engine/memory_source.h"
 
 #include <gtest/gtest.h>
 
@@ -11,70 +12,27 @@
 namespace penstock {
 namespace {
 
-/// Position p is observation p mod 10 of source p div 10 mod 2; stages end at 25.
-class TwoSources final : public Order {
- public:
-  void pick(std::uint64_t first, std::uint64_t stride, std::span<Pick> out) const override {
-    for (std::size_t i = 0; i < out.size(); ++i) {
-      const std::uint64_t p = first + i * stride;
-      out[i] = {p % 10, p, static_cast<std::uint32_t>(p / 10 % 2), static_cast<std::uint32_t>(p / 20)};
-    }
-  }
-  [[nodiscard]] std::uint64_t epoch_size() const override { return 20; }
-  [[nodiscard]] std::uint64_t end(std::uint64_t position) const override { return position < 25 ? 25 : kNever; }
-  [[nodiscard]] std::uint64_t fetch_end(std::uint64_t position) const override { return position + 1; }
-  [[nodiscard]] std::string identity(std::uint64_t) const override { return R"({"name":"two"})"; }
-};
-
 const std::vector<SourceIdentity> kSources{{"aa", 1, 10, R"({"kind":"windows"})", ""},
                                            {"bb", 1, 10, R"({"kind":"windows"})", ""}};
 
-Job make(std::uint64_t batch = 4) {
+/// Epochs of 20; a stage ends at 25.
+std::shared_ptr<const Order> staged_order() {
+  return std::make_shared<testing::StagedOrder>(20, std::vector<testing::Stage>{{0, 0}, {25, 1}});
+}
+
+Job make() {
   CursorOptions options;
   options.epochs = 2;
   options.skip = {{5, 7}};
-  options.schedule = {{0, batch}};
-  return {std::make_shared<TwoSources>(), kSources, std::move(options)};
-}
-
-std::vector<Pick> picks_of(const Job& job, const BatchPlan& plan) {
-  std::vector<Pick> picks(plan.valid);
-  job.pick(plan, picks);
-  return picks;
-}
-
-TEST(JobTest, RanksTakeTurnsInWhatOneRankTakes) {
-  const Job job = make();
-  std::uint64_t position = 0;
-  std::vector<std::uint64_t> seen;
-  while (const auto whole = job.plan(position, {0, 1})) {
-    const std::vector<Pick> all = picks_of(job, *whole);
-    for (const std::uint64_t world : {2U, 4U}) {
-      for (std::uint64_t rank = 0; rank < world; ++rank) {
-        const auto part = job.plan(position, {rank, world});
-        ASSERT_TRUE(part);
-        EXPECT_EQ(part->end, whole->end);
-        std::vector<Pick> mine;
-        for (std::size_t i = rank; i < all.size(); i += world) mine.push_back(all[i]);
-        EXPECT_EQ(picks_of(job, *part), mine);
-      }
-    }
-    for (const Pick& pick : all) seen.push_back(pick.fetch);
-    EXPECT_FALSE(whole->position < 25 && whole->end > 25) << "a batch crosses the stage's end";
-    position = whole->end;
-  }
-  std::vector<std::uint64_t> wanted;
-  for (std::uint64_t p = 0; p < 40; ++p) {
-    if (p < 5 || p >= 7) wanted.push_back(p);
-  }
-  EXPECT_EQ(seen, wanted);
+  options.schedule = {{0, 4}};
+  return {staged_order(), kSources, std::move(options)};
 }
 
 TEST(JobTest, AStateGoesOnWhereItWasTakenAndAnothersDoesNot) {
   const Job job = make();
   const State state = job.state(12);
   EXPECT_EQ(job.load(state, OnMismatch::Refuse).message, "resumes at epoch 0, position 12, step 3");
-  const Job other(std::make_shared<TwoSources>(), std::span(kSources).first(1), make().cursor().options());
+  const Job other(staged_order(), std::span(kSources).first(1), make().cursor().options());
   EXPECT_THROW((void)other.load(state, OnMismatch::Refuse), Error);
   EXPECT_EQ(other.load(state, OnMismatch::Restart).position, 0U);
   EXPECT_EQ(other.load(state, OnMismatch::KeepPosition).position, 12U);
