@@ -100,15 +100,6 @@ def lines_with_blanks() -> bytes:
     return "".join(content).encode()
 
 
-def files_of_different_sizes() -> dict[str, bytes]:
-    chance, found = random.Random(2), {}
-    for number in range(60):
-        size = int(SIZE / 60 * chance.lognormvariate(-0.5, 1))
-        content = lines(texts(1.0, 60 * (number + 1), size, number))
-        found |= {f"{number}.jsonl": content} if number % 2 else {f"{number}.jsonl.gz": packed(content)}
-    return found
-
-
 def one_text() -> bytes:
     return "".join(texts()).replace("e", "é").encode()  # wherever it is cut may be in a character
 
@@ -131,10 +122,9 @@ CORPORA: dict[str, tuple[Callable[[], dict[str, bytes]], dict[str, Any]]] = {
     ),
     "one text": (lambda: {"a.txt": one_text()}, {"metadata": None}),
     "one text, gz": (lambda: {"a.txt.gz": packed(one_text())}, {}),
-    "files of different sizes": (files_of_different_sizes, {"layout": "ids"}),
     "many gz": (
         lambda: {f"{n}.jsonl.gz": packed(lines(texts(1.0, 20 * n + 200, SIZE // 100, n))) for n in range(100)},
-        {},
+        {"layout": "ids"},
     ),
     "all kinds": (
         lambda: {
@@ -302,8 +292,8 @@ def test_a_dry_run_of_much_is_cheap(
                 file.seek((line + 1) * size // 256 - 1)
                 file.write(b"\n")
         file.truncate(size)
-    begin = time.monotonic()
+    begin = time.process_time()
     found = run.estimate()["estimated"]
-    assert time.monotonic() - begin < 10
+    assert time.process_time() - begin < 10
     if text_per == "file":
         assert found["documents"] == 1

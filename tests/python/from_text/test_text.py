@@ -187,21 +187,7 @@ def test_reading_again_from_any_document_gives_the_rest(tmp_path: Path) -> None:
     assert reader.consumed_bytes() == reader.total_bytes == sum(path.stat().st_size for path in paths)
 
 
-# ---- tasks
-
-
-def test_tasks_are_whole_documents_cut_by_size_alone(tmp_path: Path) -> None:
-    documents = read([write_jsonl(tmp_path / "a.jsonl", rows())], TEXT_ALONE)
-    for size in (1, 5_000, 300_000, 1 << 40):
-        batches = list(cut(documents, size))
-        assert [each for batch in batches for each in batch.documents] == documents
-        tasks = [batch.completed for batch in batches if batch.completed is not None]
-        assert [task.number for task in tasks] == list(range(len(tasks)))
-        assert all(task.size_bytes >= size for task in tasks[:-1])
-        for task in tasks:
-            mine = documents[task.first_document : task.first_document + task.documents]
-            assert sum(each.size_bytes() for each in mine) == task.size_bytes
-            assert task.size_bytes - mine[-1].size_bytes() < size
+# ---- tasks: test_whole_tasks.py has how they are cut
 
 
 def test_a_task_is_known_by_its_documents_and_not_by_the_files_name(tmp_path: Path) -> None:

@@ -73,7 +73,13 @@ def test_pieces_are_the_tasks_that_the_one_reader_cuts(task_bytes: int) -> None:
         inputs = [random.integers(0, 60, random.integers(0, 30)) for _ in range(random.integers(0, 6))]
         sizes = [int(size) for each in inputs for size in each]
         documents = [RawDocument(i, "", 0, "text", b"x" * size, None) for i, size in enumerate(sizes)]
-        tasks = [batch.completed for batch in cut(documents, task_bytes) if batch.completed]
+        batches = list(cut(documents, task_bytes))
+        assert [each for batch in batches for each in batch.documents] == documents
+        tasks = [batch.completed for batch in batches if batch.completed]
+        for task in tasks:
+            mine = sizes[task.first_document : task.first_document + task.documents]
+            assert sum(mine) == task.size_bytes and task.size_bytes - mine[-1] < task_bytes
+            assert task is tasks[-1] or task.size_bytes >= task_bytes
         cutter = Cutter(task_bytes)
         pieces = [piece for each in inputs for piece in cutter.add(each.astype(np.uint32))]
         pieces += cutter.end()

@@ -155,11 +155,11 @@ def test_tokens_beyond_int32_are_refused_by_megatron(tmp_path: Path) -> None:
         ("stream", "a", {"to": "megatron", "drop": ["meta"]}, "drop='meta': there is none"),
         ("opaque", "a", {"to": "mds"}, "opaque documents have no tokens"),
         *(
-            ("stream", out, {"to": "megatron"}, "names no file: megatron writes files, so say their ")
+            ("stream", out, {"to": "megatron", "window": 10}, "names no file: megatron writes files, so say their ")
             for out in ("m/", "", ".", "..", "m/..")
         ),
-        ("stream", "m/", {"to": "datatrove"}, r"say their name, as m/corpus\.ds"),
-        ("stream", "", {"to": "mds"}, "no name of a new folder"),
+        ("stream", "m/", {"to": "datatrove", "window": 10}, r"say their name, as m/corpus\.ds"),
+        ("stream", "", {"to": "mds", "window": 10}, "no name of a new folder"),
     ],
 )
 def test_what_cannot_be_exported_says_why(

@@ -59,7 +59,7 @@ def test_bare_tokens_that_are_a_file_of_another_format_are_refused_by_their_firs
 )
 def test_names_that_token_files_never_have(tmp_path: Path, name: str, match: str) -> None:
     (TOKENS[:0] if name == "empty.bin" else TOKENS).tofile(tmp_path / name)
-    refused(tmp_path / name, match, dtype="u2")
+    refused(tmp_path / name, match, **({} if name == "empty.bin" else {"dtype": "u2"}))
 
 
 @pytest.mark.parametrize("name", ["huggingface/plain", "mds/tokens", "mds/tokens/index.json"])
@@ -120,7 +120,7 @@ def test_commit_of_no_folder_says_what_is_wanted(
 def test_a_script_whose_workers_import_it_is_told_of_the_guard(tmp_path: Path) -> None:
     TOKENS.tofile(tmp_path / "a.bin")
     script = tmp_path / "script.py"
-    call = "penstock.import_tokens('a.bin', 'out', dtype='u2', shard_size=100, workers=2)"
+    call = "penstock.import_tokens(['a.bin', 'a.bin'], 'out', dtype='u2', shard_size=100, workers=2)"
     script.write_text(f"import penstock\n{call}\n")
     done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert done.returncode == 1
