@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import penstock
 import pytest
-from _anndata_files import anndata, as_kind, files_of, make, make_counts, sparse, write
+from _anndata_files import anndata, as_kind, make, make_counts, sparse, write
 from penstock._data.anndata.limits import Limits
 from penstock._from.cells import recipe
 from penstock._make.shard_work import Make
@@ -95,14 +95,12 @@ def test_hundreds_of_inputs_need_few_open_files(tmp_path: Path) -> None:
         shutil.copy(paths[at % 3], path)  # no links: HDF5 opens one file once
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     there = len(list(Path("/proc/self/fd").iterdir()))
-    for workers in (1, 2):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (there + 30, limits[1]))
-        try:
-            done = penstock.import_anndata(many, tmp_path / f"d{workers}", join="outer", workers=workers)
-        finally:
-            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
-        assert (done.cells, done.shards) == (40 * 20, 40)
-    assert files_of(tmp_path / "d1") == files_of(tmp_path / "d2")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (there + 30, limits[1]))  # of workers too
+    try:
+        done = penstock.import_anndata(many, tmp_path / "d", join="outer", workers=2)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert (done.cells, done.shards) == (40 * 20, 40)
 
 
 def test_what_a_worker_gets_does_not_grow_with_the_inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
