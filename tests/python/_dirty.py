@@ -14,8 +14,11 @@ from typing import Any
 
 import pyarrow
 import pyarrow.parquet
+import pytest
 import zstandard
+from penstock._cli import write as command
 from penstock._cli.main import main
+from penstock._make.executors import executor_of
 from text_corpus import train_tokenizer
 
 BAD_LINES: list[tuple[bytes, str]] = [
@@ -104,8 +107,17 @@ def folder_of(dirty: Path, folder: Path, **files: bytes | list[bytes]) -> Path:
 
 
 def said_by_write(*arguments: object, code: int = 0) -> dict[str, Any]:
-    """`penstock write --json` in this process, and its workers: what it says."""
-    with contextlib.redirect_stdout(io.StringIO()) as output, contextlib.redirect_stderr(io.StringIO()) as errors:
+    """What `penstock write --json` says, run in this process, and by it alone where there is one worker."""
+    cluster_of = command.cluster_of
+    with (
+        contextlib.redirect_stdout(io.StringIO()) as output,
+        contextlib.redirect_stderr(io.StringIO()) as errors,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        here = executor_of(1)
+        patch.setattr(
+            command, "cluster_of", lambda given: cluster_of(given) or (here if given["workers"] == 1 else None)
+        )
         found = main(["write", *map(str, arguments), "--json"])
     assert found == code, output.getvalue() + errors.getvalue()
     said: dict[str, Any] = json.loads(output.getvalue().splitlines()[-1])

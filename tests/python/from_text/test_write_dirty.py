@@ -83,13 +83,12 @@ def test_the_bytes_are_the_same_for_any_number_of_workers_for_whole_tasks_and_an
 ) -> None:
     write(dirty, tmp_path / "workers", "--workers", "3")
     assert files(tmp_path / "workers") == files(expected)
-    summary = _recipes.by_batches(recipe(dirty, tmp_path / "batches"))
-    tasked = _recipes.by_tasks(recipe(dirty, tmp_path / "tasks"))
-    amounts = (len(entries(expected / "skipped.jsonl")), len(urls(expected)))
-    assert (tasked.skipped, tasked.documents) == (summary.skipped, summary.documents) == amounts
+    by_tasks = _recipes.by_tasks(recipe(dirty, tmp_path / "tasks"))
     monkeypatch.setattr(tasks, "_BATCH_DOCUMENTS", 3)
-    _recipes.by_batches(recipe(dirty, tmp_path / "small"), 3)
-    assert files(tmp_path / "batches") == files(tmp_path / "tasks") == files(tmp_path / "small")
+    by_batches = _recipes.by_batches(recipe(dirty, tmp_path / "batches"), 3)
+    assert files(tmp_path / "tasks") == files(tmp_path / "batches")
+    amounts = (len(entries(expected / "skipped.jsonl")), len(urls(expected)))
+    assert (by_tasks.skipped, by_tasks.documents) == (by_batches.skipped, by_batches.documents) == amounts
 
 
 def test_a_shard_whose_entries_are_gone_or_whose_lines_moved_is_made_again(
