@@ -76,15 +76,18 @@ def files_of(path: Path) -> dict[str, bytes]:
     return {str(each.relative_to(path)): each.read_bytes() for each in sorted(path.rglob("*")) if each.is_file()}
 
 
-def broken(tmp_path: Path, change: Any, made: Any = None) -> Path:
-    path = write(make() if made is None else made, tmp_path / "broken.h5ad")
-    with h5py.File(path, "r+") as file:
-        change(file)
-    return path
-
-
 def put(name: str, at: int, value: Any) -> Any:
     def change(file: Any) -> None:
         file[name][at] = value
 
     return change
+
+
+def stop_after(cells: int) -> Any:
+    """A `progress` that is interrupted once more cells are done."""
+
+    def progress(done: int, total: int) -> None:
+        if done > cells:
+            raise KeyboardInterrupt
+
+    return progress

@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
+import io
 import json
 import random
-import subprocess
-import sys
+import shutil
 import tarfile
 from pathlib import Path
 from typing import Any
 
 import pyarrow
 import pyarrow.parquet
+import pytest
 import zstandard
+from penstock._cli import write as command
+from penstock._cli.main import main
+from penstock._make.executors import executor_of
 from text_corpus import train_tokenizer
 
 BAD_LINES: list[tuple[bytes, str]] = [
-    (b'{"url": "no text"}', 'no column "text"'),
-    (b"no JSON", "not JSON"),
+    (b'{"url": "no text"}', 'no column "text" for --text-column: there are "url"'),
+    (b"no JSON", r"not JSON: .* at column \d+"),
     (b'["a list"]', "a list: each line must be one JSON object"),
     (b'{"text": 3, "url": "u"}', "is a number, not a string"),
     (b'{"text": null, "url": "u"}', "is null, not a string"),
-    (b'{"text": "\xff", "url": "u"}', "invalid UTF-8"),
-    (b'{"text": "a \\ud800 b", "url": "u"}', "half of a surrogate pair"),
+    (b'{"text": "\xff", "url": "u"}', r"invalid UTF-8 at byte 10 \(0xff\)"),
+    (b'{"text": "a \\ud800 b", "url": "u"}', "half of a surrogate pair .* at character 2"),
     (b'{"text": "no url"}', 'no column "url"'),
     (b'{"text": "x", "url": "\\udc00"}', "its metadata cannot be stored as json"),
-    (b'{"text": "x", "text": "y", "url": "u"}', "stands twice"),
+    (b'{"text": "x", "text": "y", "url": "u"}', 'the key "text" stands twice in one object: keep one'),
     (b'{"text": "x", "url": ' + b"9" * 5000 + b"}", "JSON that cannot be read"),
     (b'{"text": ' + b"[" * 100_000, "nested too deep|not JSON"),
 ]
@@ -91,29 +96,44 @@ def make(folder: Path) -> Path:
     return folder
 
 
-def write(folder: Path, out: Path | str, *more: str, code: int = 0, inputs: str = "[a-k].*") -> dict[str, Any]:
-    """`penstock write` of the inputs into shards of 10 kB; what it says as JSON."""
-    done = subprocess.run(command(folder, out, *more, inputs=inputs), capture_output=True, text=True, timeout=200)
-    assert done.returncode == code, done.stderr[-3000:]
-    said: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+def folder_of(dirty: Path, folder: Path, **files: bytes | list[bytes]) -> Path:
+    """A folder with the tokenizer and these files: a_jsonl is the content, or the lines, of a.jsonl."""
+    folder.mkdir()
+    shutil.copy(dirty / "tokenizer.json", folder)
+    for name, content in files.items():
+        content = content if isinstance(content, bytes) else b"\n".join(content)
+        (folder / name.replace("_", ".")).write_bytes(content)
+    return folder
+
+
+def said_by_write(*arguments: object, code: int = 0) -> dict[str, Any]:
+    """What `penstock write --json` says, run in this process, and by it alone where there is one worker."""
+    cluster_of = command.cluster_of
+    with (
+        contextlib.redirect_stdout(io.StringIO()) as output,
+        contextlib.redirect_stderr(io.StringIO()) as errors,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        here = executor_of(1)
+        patch.setattr(
+            command, "cluster_of", lambda given: cluster_of(given) or (here if given["workers"] == 1 else None)
+        )
+        found = main(["write", *map(str, arguments), "--json"])
+    assert found == code, output.getvalue() + errors.getvalue()
+    said: dict[str, Any] = json.loads(output.getvalue().splitlines()[-1])
     return said
 
 
-def command(folder: Path, out: Path | str, *more: str, inputs: str = "[a-k].*") -> list[str]:
+def write(folder: Path, out: Path | str, *more: str, code: int = 0, inputs: str = "[a-k].*") -> dict[str, Any]:
+    """Writes the inputs into shards of 10 kB, by one process unless `more` says another number."""
+    return said_by_write(*arguments_of(folder, out, *more, inputs=inputs), code=code)
+
+
+def arguments_of(folder: Path, out: Path | str, *more: str, inputs: str = "[a-k].*") -> list[str]:
     options = ["--tokenizer", str(folder / "tokenizer.json"), "--metadata", "url", "--shard-size", "10k"]
     options += ["--on-error", "skip"] if "--on-error" not in more else []
-    return [
-        sys.executable,
-        "-m",
-        "penstock",
-        "write",
-        str(folder / inputs),
-        *options,
-        "--json",
-        "--out",
-        str(out),
-        *more,
-    ]
+    options += ["--workers", "1"] if "--workers" not in more else []
+    return [str(folder / inputs), *options, "--out", str(out), *more]
 
 
 def files(folder: Path) -> dict[str, bytes]:

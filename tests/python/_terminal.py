@@ -12,18 +12,23 @@ import threading
 from typing import Any
 
 
-def on_a_terminal(arguments: list[str], **options: Any) -> tuple[str, str]:
-    """What `write` shows on standard error where that is a terminal, and what it prints."""
+def on_a_terminal(arguments: list[str], command: str = "write", **options: Any) -> tuple[str, str]:
+    """What a command shows on standard error where that is a terminal, and what it prints."""
     ours, theirs = pty.openpty()
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "160"}
-    command = [sys.executable, "-m", "penstock", "write", *arguments]
     shown: list[bytes] = []
     # Read meanwhile: a terminal that nobody reads is full after some KiB, and then it waits.
     reader = threading.Thread(target=_read_terminal, args=(ours, shown))
     reader.start()
     try:
         done = subprocess.run(
-            command, check=True, stdout=subprocess.PIPE, stderr=theirs, env=environment, timeout=120, **options
+            [sys.executable, "-m", "penstock", command, *arguments],
+            check=True,
+            stdout=subprocess.PIPE,
+            stderr=theirs,
+            env=environment,
+            timeout=120,
+            **options,
         )
     finally:
         os.close(theirs)

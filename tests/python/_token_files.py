@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import hashlib
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -52,3 +53,15 @@ def put_datatrove(folder: Path, documents: int = 400) -> Path:
     rng.integers(0, 60_000, int(ends[-1])).astype("<u2").tofile(folder / "a.ds")
     ends.tofile(folder / "a.ds.index")
     return folder / "a.ds"
+
+
+def copied(folder: Path, name: str = "datatrove/plain.ds") -> Path:
+    """A golden file and its index files, where they may be changed."""
+    for path in (GOLDEN / name).parent.glob(f"{Path(name).name}*"):
+        shutil.copy(path, folder)
+    return folder / Path(name).name
+
+
+def put_bin(path: Path, tokens: Any, dtype: str = "<u2") -> Path:
+    np.asarray(tokens, dtype).tofile(path)
+    return path

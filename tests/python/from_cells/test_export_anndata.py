@@ -11,84 +11,59 @@ from typing import Any
 import numpy as np
 import penstock
 import pytest
-
-anndata = pytest.importorskip("anndata")
-h5py = pytest.importorskip("h5py")
-pandas = pytest.importorskip("pandas")
-sparse = pytest.importorskip("scipy.sparse")
-zarr = pytest.importorskip("zarr")
-pytest.importorskip("msgpack")
-
-from _anndata_files import CELLS, make, make_counts, same, write  # noqa: E402
-from penstock._cli.main import main  # noqa: E402
-from penstock._data.anndata import cell_reader  # noqa: E402
-from penstock._data.anndata.limits import Limits  # noqa: E402
-from penstock._from.cells import recipe  # noqa: E402
-from penstock._from.cells.exporting import export_h5ad  # noqa: E402
-
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:.*zarr.*"),
-    pytest.mark.filterwarnings("ignore:.*Consolidated metadata.*"),
-    pytest.mark.filterwarnings("ignore:.*ImplicitModificationWarning.*"),
-    pytest.mark.filterwarnings("ignore:.*names are not unique.*"),
-]
+from _anndata_files import CELLS, anndata, make, make_counts, same, sparse, write
+from penstock._cli.main import main
+from penstock._data.anndata import cell_reader
+from penstock._data.anndata.limits import Limits
+from penstock._from.cells import recipe
+from penstock._from.cells.exporting import export_h5ad
 
 
-@pytest.fixture(autouse=True)
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    # So that every test has several tasks, and several reads in each, by worker processes too.
-    monkeypatch.setattr(recipe, "LIMITS", Limits(values=500, cells=70, task_values=3_000, stores=1))
+@pytest.fixture
+def dataset(tmp_path: Path) -> penstock.Dataset:
+    penstock.import_anndata(write(make(), tmp_path / "a.h5ad"), tmp_path / "d")
+    return penstock.open(tmp_path / "d")
 
 
-def test_an_obsm_as_wide_as_the_genes_comes_back_as_obsm(tmp_path: Path) -> None:
+def test_obsm_as_wide_as_the_genes_and_dense_layers_come_back_as_what_they_were(tmp_path: Path) -> None:
     made = make()
     made.obsm["wide"] = np.random.default_rng(0).random(made.shape).astype("f4")
     made.obsm["X"] = made.obsm["wide"] + 1
     made.layers["spliced"] = made.X * 2
     made.layers["scaled"] = made.X.toarray() + 1
+    made.layers["more"] = made.layers["scaled"] * 2
     path = write(made, tmp_path / "a.h5ad")
     done = penstock.import_anndata(path, tmp_path / "d", layers=["spliced", "scaled"], obsm=["wide", "X", "X_pca"])
     assert list(done.fields) == ["gene", "count", "spliced"]
     assert done.columns[-4:] == ["wide", "X", "X_pca", "layers/scaled"]
-    dataset = penstock.open(tmp_path / "d")
     assert main(["export", str(tmp_path / "d"), "--to", "h5ad", "--out", str(tmp_path / "b.h5ad")]) == 0
-    for back in (dataset.to_anndata(), anndata.read_h5ad(tmp_path / "b.h5ad")):
+    for back in (penstock.open(tmp_path / "d").to_anndata(), anndata.read_h5ad(tmp_path / "b.h5ad")):
         assert set(back.layers) == {"spliced", "scaled"}
         assert all(np.array_equal(back.obsm[name], made.obsm[name]) for name in ("wide", "X", "X_pca"))
         assert np.array_equal(back.layers["scaled"], made.layers["scaled"])
         assert same(back.X, made.X) and same(back.layers["spliced"], made.layers["spliced"])
-
-
-def test_a_dense_layer_in_the_place_of_the_counts_is_x(tmp_path: Path) -> None:
-    made = make()
-    made.layers["scaled"] = made.X.toarray() + 1
-    made.layers["more"] = made.layers["scaled"] * 2
-    path = write(made, tmp_path / "a.h5ad")
-    done = penstock.import_anndata(path, tmp_path / "d", x="layers/scaled", layers=["more"])
+    done = penstock.import_anndata(path, tmp_path / "e", x="layers/scaled", layers=["more"])
     assert done.columns[-2:] == ["X", "layers/more"]
-    back = penstock.open(tmp_path / "d").to_anndata()
+    back = penstock.open(tmp_path / "e").to_anndata()
     assert np.array_equal(back.X, made.layers["scaled"])
     assert np.array_equal(back.layers["more"], made.layers["more"])
 
 
-def test_fields_that_anndata_cannot_tell_apart_are_refused(tmp_path: Path) -> None:
-    with penstock.Writer(
-        tmp_path / "d", {"gene": "u2", "count": "u1", "X": "u1"}, "boundaries", features=["a", "b"]
-    ) as writer:
+def test_what_anndata_has_no_place_for_is_refused(tmp_path: Path) -> None:
+    with penstock.Writer(tmp_path / "tokens", {"token": "u2"}) as writer:
+        writer.append(token=[1])
+    with pytest.raises(penstock.InvalidArgumentError, match="no features"):
+        penstock.open(tmp_path / "tokens").to_anndata()
+    fields = {"gene": "u2", "count": "u1"}
+    with penstock.Writer(tmp_path / "d", {**fields, "X": "u1"}, "boundaries", features=["a", "b"]) as writer:
         writer.append(gene=[0, 1], count=[1, 2], X=[3, 4])
     with pytest.raises(penstock.InvalidArgumentError, match="a field X beside count"):
         penstock.open(tmp_path / "d").to_anndata()
-
-
-def test_names_that_no_file_has_are_refused(tmp_path: Path) -> None:
-    columns = {"a/b": "f4"}
-    with penstock.Writer(
-        tmp_path / "d", {"gene": "u2", "count": "u1"}, "boundaries", features=["a"], columns=columns
-    ) as writer:
+    with penstock.Writer(tmp_path / "e", fields, "boundaries", features=["a"], columns={"a/b": "f4"}) as writer:
         writer.append(gene=[0], count=[1], columns={"a/b": 1})
-    assert penstock.open(tmp_path / "d").to_anndata().obs["a/b"].tolist() == [1]
+    assert penstock.open(tmp_path / "e").to_anndata().obs["a/b"].tolist() == [1]
     with pytest.raises(penstock.InvalidArgumentError, match="'a/b' is the name of no member"):
-        export_h5ad(penstock.open(tmp_path / "d"), str(tmp_path / "a.h5ad"))
+        export_h5ad(penstock.open(tmp_path / "e"), str(tmp_path / "a.h5ad"))
     assert list(tmp_path.glob("a.h5ad*")) == []
 
 
@@ -107,18 +82,17 @@ def test_reads_are_bounded_by_the_cells_that_they_are_of(tmp_path: Path, monkeyp
 def test_reads_are_bounded_by_their_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("penstock._data.anndata.categories.MOST_STRINGS", 10)
     monkeypatch.setattr(recipe, "LIMITS", Limits())
-    made = make(make_counts(2_000))
-    made.obs["long"] = [f"{i} " + "x" * 4_000 for i in range(2_000)]
+    made = make(make_counts(500))
+    made.obs["long"] = [f"{i} " + "x" * 4_000 for i in range(500)]
     penstock.import_anndata(write(made, tmp_path / "a.h5ad"), tmp_path / "d", obs=["long"])
     monkeypatch.setattr(cell_reader, "LIMITS", Limits(values=100_000))
     dataset = penstock.open(tmp_path / "d")
-    sizes = [len(part.names) for part in cell_reader.CellReader(dataset).parts(np.arange(2_000))]
-    assert sum(sizes) == 2_000 and max(sizes[1:]) <= 100
+    sizes = [len(part.names) for part in cell_reader.CellReader(dataset).parts(np.arange(500))]
+    assert sum(sizes) == 500 and max(sizes[1:]) <= 100
     assert dataset.to_anndata().obs["long"].tolist() == made.obs["long"].tolist()
 
 
-def test_a_dataset_that_cannot_be_read_is_told_as_that(tmp_path: Path) -> None:
-    penstock.import_anndata(write(make(), tmp_path / "a.h5ad"), tmp_path / "d")
+def test_a_dataset_that_cannot_be_read_is_told_as_that(dataset: penstock.Dataset, tmp_path: Path) -> None:
     stream = tmp_path / "d" / "00000" / "stream.bin"
     stream.write_bytes(stream.read_bytes()[:-1])
     with pytest.raises(penstock.CorruptionError, match=r"stream\.bin"):
@@ -130,9 +104,11 @@ def test_a_dataset_that_cannot_be_read_is_told_as_that(tmp_path: Path) -> None:
     assert list(tmp_path.glob("b.h5ad*")) == []
 
 
-def test_a_file_that_cannot_be_written_is_told_as_that(tmp_path: Path) -> None:
-    penstock.import_anndata(write(make(), tmp_path / "a.h5ad"), tmp_path / "d")
-    dataset = penstock.open(tmp_path / "d")
+def test_a_file_that_cannot_be_written_is_told_as_that(
+    dataset: penstock.Dataset, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["export", str(tmp_path / "d"), "--to", "h5ad", "--out", str(tmp_path / "a.h5ad")]) == 2
+    assert "there already" in capsys.readouterr().err
     with pytest.raises(penstock.IoError, match=r"no/b\.h5ad: cannot be written"):
         export_h5ad(dataset, str(tmp_path / "no" / "b.h5ad"))
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -146,9 +122,8 @@ def test_a_file_that_cannot_be_written_is_told_as_that(tmp_path: Path) -> None:
 
 
 def test_a_file_is_synced_before_it_has_its_name_and_needs_no_links(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    dataset: penstock.Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    penstock.import_anndata(write(make(), tmp_path / "a.h5ad"), tmp_path / "d")
     out = tmp_path / "b.h5ad"
     synced: list[tuple[str, int]] = []
     fsync = os.fsync
@@ -163,14 +138,13 @@ def test_a_file_is_synced_before_it_has_its_name_and_needs_no_links(
 
     monkeypatch.setattr(os, "fsync", note)
     monkeypatch.setattr(os, "link", refuse)
-    assert export_h5ad(penstock.open(tmp_path / "d"), str(out)) == CELLS
+    assert export_h5ad(dataset, str(out)) == CELLS
     assert synced == [("file", -1), ("folder", out.stat().st_size)]
     assert same(anndata.read_h5ad(out).X, make().X)
 
 
-def test_a_file_that_comes_to_be_meanwhile_stays(tmp_path: Path) -> None:
-    penstock.import_anndata(write(make(), tmp_path / "a.h5ad"), tmp_path / "d")
+def test_a_file_that_comes_to_be_meanwhile_stays(dataset: penstock.Dataset, tmp_path: Path) -> None:
     out = tmp_path / "b.h5ad"
     with pytest.raises(penstock.InvalidArgumentError, match="is there already"):
-        export_h5ad(penstock.open(tmp_path / "d"), str(out), lambda done, total: out.touch())
+        export_h5ad(dataset, str(out), lambda done, total: out.touch())
     assert out.stat().st_size == 0 and len(list(tmp_path.glob("b.h5ad*"))) == 1

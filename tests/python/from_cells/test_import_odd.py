@@ -10,77 +10,50 @@ from typing import Any
 import numpy as np
 import penstock
 import pytest
-from _anndata_files import CELLS, anndata, make, make_counts, pandas, sparse, write
+from _anndata_files import CELLS, anndata, as_kind, make, make_counts, pandas, sparse, stop_after, write
 from penstock._cli.main import main
-from penstock._data.anndata.limits import Limits
-from penstock._from.cells import recipe
 from penstock._from.cells.odd import Names, hash_names
 from penstock._make.place import Place
 
-pytestmark = pytest.mark.filterwarnings("ignore")
 
-
-@pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Several tasks, and several reads of each."""
-    monkeypatch.setattr(recipe, "LIMITS", Limits(values=500, cells=64, task_values=900, stores=1))
-
-
-def odd_counts(kind: str) -> Any:
-    counts = make_counts()
-    dense = counts.toarray()
-    dense[70, 7], dense[390, 2] = np.nan, np.nan
+def make_odd() -> Any:
+    dense = make_counts().toarray()
+    dense[270, 7], dense[390, 2] = np.nan, np.nan
     dense[3, 50] = -np.inf
     dense[5, 9], dense[5, 8], dense[6, 0] = -1, -2, -0.5
-    return dense if kind == "dense" else sparse.csr_matrix(dense)
+    return make(sparse.csr_matrix(dense))
 
 
-@pytest.mark.parametrize("kind", ["csr", "csc", "dense"])
-def test_odd_counts_are_told_with_the_first_of_each(tmp_path: Path, kind: str, small: None) -> None:
-    made = make()
-    made.X = odd_counts(kind) if kind != "csc" else odd_counts("csr").tocsc()
-    path = write(made, tmp_path / "a.h5ad")
-    done = penstock.import_anndata([write(make(seed=1), tmp_path / "fine.h5ad"), path], tmp_path / "out")
-    assert done.shards > 2
-    assert done.odd == {"NaN": 2, "infinite": 1, "negative": 4}
+ODD = {"NaN": 2, "infinite": 1, "negative": 4}
+
+
+@pytest.mark.parametrize(("kind", "workers"), [("csr", 1), ("csc", 2), ("dense", 1)])
+def test_odd_counts_are_told_with_the_first_of_each_by_a_resumed_import_too(
+    tmp_path: Path, kind: str, workers: int
+) -> None:
+    path = write(as_kind(make_odd(), kind), tmp_path / "a.h5ad")
+    paths = [write(make(seed=1), tmp_path / "fine.h5ad"), path]
+    whole = penstock.import_anndata(paths, tmp_path / "whole")
     first = f"{path}: cell {{}} (cell 0-{{}}), gene {{}}"
-    assert done.notes == [
+    assert whole.odd == ODD and whole.notes == [
         f"X: 1 value is infinite, the first in {first.format(3, 3, 'g50')}",
         f"X: 4 values are negative, the first in {first.format(3, 3, 'g50')}",
-        f"X: 2 values are NaN, the first in {first.format(70, 70, 'g7')}",
+        f"X: 2 values are NaN, the first in {first.format(270, 270, 'g7')}",
     ]
-
-
-@pytest.mark.parametrize("workers", [1, 2])
-@pytest.mark.parametrize("kind", ["csr", "csc", "dense"])
-def test_a_resumed_import_tells_of_values_in_finished_shards(
-    tmp_path: Path, kind: str, workers: int, small: None
-) -> None:
-    made, fine = make(), write(make(seed=1), tmp_path / "fine.h5ad")
-    made.X = odd_counts(kind) if kind != "csc" else odd_counts("csr").tocsc()
-    paths = [fine, write(made, tmp_path / "a.h5ad")]
-    whole = penstock.import_anndata(paths, tmp_path / "whole")
-
-    def stop(done: int, total: int) -> None:
-        if done > total - 100:
-            raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
-        penstock.import_anndata(paths, tmp_path / "out", progress=stop, workers=workers)
+        penstock.import_anndata(paths, tmp_path / "out", progress=stop_after(2 * CELLS - 100), workers=workers)
     done = penstock.import_anndata(paths, tmp_path / "out", resume=True, workers=workers)
     assert 0 < done.kept_shards <= done.shards  # of two workers the other one may have ended its own
-    assert (done.odd, done.notes) == (whole.odd, whole.notes) and whole.odd["negative"] == 4
+    assert (done.odd, done.notes) == (whole.odd, whole.notes)
     again = penstock.import_anndata(paths, tmp_path / "out", resume=True)  # of what is published
     assert (again.kept_shards, again.odd, again.notes) == (done.shards, whole.odd, whole.notes)
     for each in (tmp_path / "whole").rglob("*.json"):
         assert each.read_bytes() == (tmp_path / "out" / each.relative_to(tmp_path / "whole")).read_bytes()
 
 
-def test_a_shard_that_an_earlier_attempt_finished_tells_its_odd_values(tmp_path: Path, small: None) -> None:
-    made = make()
-    made.X = odd_counts("csr")
-    path = write(made, tmp_path / "a.h5ad")
-    whole = penstock.import_anndata(path, tmp_path / "whole")
+def test_a_shard_that_an_earlier_attempt_finished_tells_its_odd_values(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write_shard, calls = Place.write, []
 
     def twice(self: Place, *given: Any) -> Any:
@@ -88,11 +61,10 @@ def test_a_shard_that_an_earlier_attempt_finished_tells_its_odd_values(tmp_path:
         calls.append(write_shard(self, *given))
         return write_shard(self, *given)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Place, "write", twice)
-        done = penstock.import_anndata(path, tmp_path / "out")
+    monkeypatch.setattr(Place, "write", twice)
+    done = penstock.import_anndata(write(make_odd(), tmp_path / "a.h5ad"), tmp_path / "out")
     assert len(calls) == done.shards > 2
-    assert (done.odd, done.notes) == (whole.odd, whole.notes)
+    assert done.odd == ODD and len(done.notes) == 3
 
 
 def test_odd_values_of_dense_columns_are_told(tmp_path: Path) -> None:
@@ -105,11 +77,15 @@ def test_odd_values_of_dense_columns_are_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_files_and_names_that_come_twice_are_told(tmp_path: Path, workers: int, small: None) -> None:
+def test_files_and_names_that_come_twice_are_told_by_a_resumed_import_too(tmp_path: Path, workers: int) -> None:
     first, other = write(make(), tmp_path / "a.h5ad"), write(make(seed=1), tmp_path / "b.h5ad")
     copy = tmp_path / "copy.h5ad"
     shutil.copyfile(first, copy)
-    done = penstock.import_anndata([first, other, copy, first], tmp_path / "out", workers=workers)
+    paths = [first, other, copy, first]
+    with pytest.raises(KeyboardInterrupt):
+        penstock.import_anndata(paths, tmp_path / "out", workers=workers, progress=stop_after(CELLS))
+    done = penstock.import_anndata(paths, tmp_path / "out", workers=workers, resume=True)
+    assert 0 < done.kept_shards < done.shards
     assert done.odd == {"repeated input": 2, "repeated name": 2 * CELLS}
     assert done.notes == [
         f"2 inputs have the same cells as one before: the first is {copy}, as {first}",
@@ -117,21 +93,6 @@ def test_files_and_names_that_come_twice_are_told(tmp_path: Path, workers: int, 
         f"{first}: cell 0 (cell 0-0)",
     ]
     assert not penstock.import_anndata([first, other], tmp_path / "fine").notes
-
-
-def test_a_resumed_import_knows_the_names_of_finished_shards(tmp_path: Path, small: None) -> None:
-    first = write(make(), tmp_path / "a.h5ad")
-    copy = Path(shutil.copyfile(first, tmp_path / "b.h5ad"))
-
-    def stop(done: int, total: int) -> None:
-        if done > CELLS:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        penstock.import_anndata([first, copy], tmp_path / "out", progress=stop)
-    done = penstock.import_anndata([first, copy], tmp_path / "out", resume=True)
-    assert 0 < done.kept_shards < done.shards
-    assert done.odd == {"repeated input": 1, "repeated name": CELLS}
 
 
 def test_the_first_name_that_comes_twice_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,14 +6,12 @@ import bz2
 import gzip
 import io
 import lzma
-import subprocess
-import sys
 import tarfile
 import zipfile
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
+import penstock
 import pyarrow
 import pyarrow.parquet
 import pytest
@@ -82,44 +80,37 @@ def test_what_is_no_text_is_refused(tmp_path, case):
     assert str(tmp_path / name) in str(refused.value)
 
 
-@pytest.mark.parametrize("name", ["a.txt", "noname", "a.csv", "a.bin", "a.txt.gz"])
-def test_text_is_text_whatever_it_is_called(tmp_path, name):
-    path = tmp_path / name
-    path.write_bytes(gzip.compress(TEXT) if name.endswith(".gz") else TEXT)
-    (found,) = expand_inputs([str(path)], "text" if name == "a.csv" else None)
-    assert (found.format, found.compression) == ("text", "gz" if name.endswith(".gz") else "")
+@pytest.mark.parametrize(
+    ("name", "content", "given", "found"),
+    [
+        ("a.txt", TEXT, None, ("text", "")),
+        ("noname", TEXT, None, ("text", "")),
+        ("a.bin", TEXT, None, ("text", "")),
+        ("a.csv", TEXT, "text", ("text", "")),
+        ("a.txt.gz", gzip.compress(TEXT), None, ("text", "gz")),
+        ("a.jsonl", gzip.compress(b'{"text": "a"}\n'), None, ("jsonl", "gz")),
+        ("a.txt", b"a\0b", "text", ("text", "")),  # zeros, where the user says so
+    ],
+)
+def test_bytes_tell_what_is_text_and_how_it_is_packed(tmp_path, name, content, given, found):
+    (tmp_path / name).write_bytes(content)
+    (each,) = expand_inputs([str(tmp_path / name)], given)
+    assert (each.format, each.compression) == found
 
 
-def test_compression_is_told_by_the_bytes(tmp_path):
-    (tmp_path / "a.jsonl").write_bytes(gzip.compress(b'{"text": "a"}\n'))
-    (found,) = expand_inputs([str(tmp_path / "a.jsonl")])
-    assert (found.format, found.compression) == ("jsonl", "gz")
-
-
-def test_zeros_are_text_where_the_user_says_so(tmp_path):
-    (tmp_path / "a.txt").write_bytes(b"a\0b")
-    (found,) = expand_inputs([str(tmp_path / "a.txt")], "text")
-    assert found.format == "text"
-
-
-def write(*arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    command = [sys.executable, "-m", "penstock", "write", *arguments]
-    return subprocess.run(command, input=stdin, capture_output=True, check=False)
-
-
-def test_the_command_writes_nothing(tmp_path, tokenizer_file):
+def test_nothing_is_written_where_a_later_input_is_no_text(tmp_path, tokenizer_file):
     (tmp_path / "a.tar.gz").write_bytes(tar("w:gz"))
     (tmp_path / "b.txt").write_bytes(TEXT)
-    inputs = [str(tmp_path / "b.txt"), str(tmp_path / "a.tar.gz")]
-    done = write(*inputs, "--tokenizer", tokenizer_file, "--out", str(tmp_path / "out"))
-    assert done.returncode == 2, done.stderr
-    assert b"unpack it first" in done.stderr
+    inputs = [tmp_path / "b.txt", tmp_path / "a.tar.gz"]
+    with pytest.raises(penstock.InvalidArgumentError, match="unpack it first"):
+        penstock.write(inputs, tmp_path / "out", tokenizer=tokenizer_file)
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize(("content", "said"), [(tar("w"), b"a tar archive"), (gzip.compress(TEXT), b"gzip -d")])
-def test_standard_input_is_looked_at_too(tmp_path: Path, tokenizer_file: str, content: bytes, said: bytes) -> None:
-    options = ["--format", "text", "--tokenizer", tokenizer_file, "--out", str(tmp_path / "out")]
-    done = write("-", *options, stdin=content)
-    assert done.returncode != 0
-    assert said in done.stderr
+@pytest.mark.parametrize(("content", "said"), [(tar("w"), "a tar archive"), (gzip.compress(TEXT), "gzip -d")])
+def test_standard_input_is_looked_at_too(tmp_path, tokenizer_file, monkeypatch, content, said):
+    (tmp_path / "in").write_bytes(content)
+    with (tmp_path / "in").open("rb") as file:
+        monkeypatch.setattr("sys.stdin", file)
+        with pytest.raises(ValueError, match=said):
+            penstock.write("-", tmp_path / "out", format="text", tokenizer=tokenizer_file)

@@ -5,21 +5,14 @@ from __future__ import annotations
 import gzip
 import re
 import shutil
-import subprocess
-import time
 from pathlib import Path
 from typing import Any
-
-import pytest
-
-pytest.importorskip("tokenizers")
-pytest.importorskip("zstandard")
-pytest.importorskip("pyarrow")
 
 import _dirty
 import _recipes
 import penstock
-from _dirty import BAD_LINES, entries, files, write
+import pytest
+from _dirty import BAD_LINES, arguments_of, entries, files, folder_of, line, write
 from _places import Place, plain
 from _terminal import on_a_terminal
 from penstock._cli.main import main
@@ -29,25 +22,11 @@ from penstock._from.text.documents import DocumentReader
 from penstock._from.text.inputs import expand_inputs
 from penstock._from.text.raw import Columns
 from penstock._from.text.skipping import parse_limit
-from penstock._from.text.summary import WrittenText
 from penstock._from.text.tokenizing import TokenizerOptions
 from penstock._make.errors import InputError, TooManySkippedError
+from tokenizers import Tokenizer
 
 COLUMNS = Columns("text", None, ("url",), "file")
-
-
-@pytest.fixture(scope="module")
-def dirty(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return _dirty.make(tmp_path_factory.mktemp("dirty") / "in")
-
-
-@pytest.fixture(scope="module")
-def expected(dirty: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What one worker makes of it."""
-    out = tmp_path_factory.mktemp("expected") / "out"
-    said = write(dirty, out, "--workers", "1")
-    assert (said["skipped"], said["skipped_list"]) == (len(entries(out / "skipped.jsonl")), f"{out}/skipped.jsonl")
-    return out
 
 
 def urls(out: Path) -> list[str]:
@@ -78,8 +57,10 @@ def test_what_cannot_be_used_is_left_out_and_listed_with_its_place(dirty: Path, 
         assert words in entry["reason"] and not {"line", "row"} & entry.keys()
     assert len(found) == len(places) + 10
     assert [each["document"] for each in found] == sorted({each["document"] for each in found})
-    kept = urls(expected)
-    assert len(kept) == penstock.open(expected).spans
+    kept, documents = urls(expected), penstock.open(expected).documents()
+    tokenizer = Tokenizer.from_file(str(dirty / "tokenizer.json"))
+    for number in range(400):
+        assert tokenizer.decode(documents[number]["token"].tolist()) == _dirty.row(number)["text"]
     assert [each for each in kept if each.startswith("u/") and int(each[2:]) < 400] == [f"u/{n}" for n in range(400)]
     # All before the damaged place, but for less than 4 KiB as they are packed.
     packed = [each for each in kept if each.startswith("u/1") and len(each) == 6]
@@ -90,64 +71,24 @@ def test_what_cannot_be_used_is_left_out_and_listed_with_its_place(dirty: Path, 
     assert kept[-1] == "u/9999"
 
 
-def test_a_dataset_of_the_good_parts_alone_holds_the_same_documents(
-    expected: Path, dirty: Path, tmp_path: Path
-) -> None:
-    clean = tmp_path / "clean"
-    clean.mkdir()
-    shutil.copy(dirty / "tokenizer.json", clean)
-    lines = [_dirty.line(number) for number in range(400)]
-    (clean / "a.jsonl").write_bytes(b"\n".join(lines))
-    write(clean, tmp_path / "out", "--on-error", "stop")
-    good = penstock.open(tmp_path / "out").documents()
-    found = penstock.open(expected).documents()
-    for index in range(400):
-        assert good[index]["token"].tolist() == found[index]["token"].tolist()
-
-
-def by_batches(folder: Path, out: Path, workers: int = 2, limit: Any = None, **given: Any) -> WrittenText:
-    return _recipes.by_batches(recipe(folder, out, limit), workers, **given)
-
-
-def by_tasks(folder: Path, out: Path, limit: Any = None, **given: Any) -> WrittenText:
-    return _recipes.by_tasks(recipe(folder, out, limit), **given)
-
-
-def recipe(folder: Path, out: Path, limit: Any) -> Any:
+def recipe(folder: Path, out: Path, limit: str | None = None) -> Any:
     inputs = expand_inputs([str(folder / "[a-k].*")], skips=True)
     work = Tokenizing(TokenizerOptions(str(folder / "tokenizer.json")), COLUMNS, skips=True)
-    return _recipes.recipe(DocumentReader(inputs, COLUMNS, skips=True), work, out, 10_000, limit)
+    reader = DocumentReader(inputs, COLUMNS, skips=True)
+    return _recipes.recipe(reader, work, out, 10_000, None if limit is None else parse_limit(limit))
 
 
 def test_the_bytes_are_the_same_for_any_number_of_workers_for_whole_tasks_and_any_batches(
     dirty: Path, expected: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for workers in ("2", "3"):
-        write(dirty, tmp_path / workers, "--workers", workers)
-        assert files(tmp_path / workers) == files(expected)
-    summary = by_batches(dirty, tmp_path / "batches")
-    assert (summary.skipped, summary.documents) == (len(entries(expected / "skipped.jsonl")), len(urls(expected)))
-    tasked = by_tasks(dirty, tmp_path / "tasks")
-    assert (tasked.skipped, tasked.documents) == (summary.skipped, summary.documents)
+    write(dirty, tmp_path / "workers", "--workers", "3")
+    assert files(tmp_path / "workers") == files(expected)
+    by_tasks = _recipes.by_tasks(recipe(dirty, tmp_path / "tasks"))
     monkeypatch.setattr(tasks, "_BATCH_DOCUMENTS", 3)
-    by_batches(dirty, tmp_path / "small", 3)
-    assert files(tmp_path / "batches") == files(tmp_path / "tasks") == files(tmp_path / "small")
-
-
-def test_after_kill_a_run_goes_on_to_the_same_bytes(dirty: Path, expected: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    process = subprocess.Popen(_dirty.command(dirty, out, "--workers", "2"), stdout=subprocess.DEVNULL)
-    while len(list(out.glob("0*"))) < 8 and process.poll() is None:
-        time.sleep(0.002)
-    process.kill()
-    process.wait()
-    assert not (out / "dataset.json").exists() and list(out.glob("skipped-0*.jsonl"))
-    said = write(dirty, out, "--resume")
-    assert said["kept_shards"] >= 7
-    assert said["skipped"] == len(entries(out / "skipped.jsonl"))
-    assert files(out) == files(expected)
-    assert write(dirty, out, "--resume")["kept_shards"] == said["shards"]
-    assert files(out) == files(expected)
+    by_batches = _recipes.by_batches(recipe(dirty, tmp_path / "batches"), 3)
+    assert files(tmp_path / "tasks") == files(tmp_path / "batches")
+    amounts = (len(entries(expected / "skipped.jsonl")), len(urls(expected)))
+    assert (by_tasks.skipped, by_tasks.documents) == (by_batches.skipped, by_batches.documents) == amounts
 
 
 def test_a_shard_whose_entries_are_gone_or_whose_lines_moved_is_made_again(
@@ -159,27 +100,24 @@ def test_a_shard_whose_entries_are_gone_or_whose_lines_moved_is_made_again(
     out = tmp_path / "out"
     limit = str(len(entries(expected / "skipped.jsonl")) - 1)
     write(dirty, out, "--max-skipped", limit, code=1)
+    shutil.copytree(out, tmp_path / "again")
     lists = sorted(out.glob("skipped-0*.jsonl"))
     lists[-1].unlink()
     lists[-2].write_bytes(b"")
     there = len(list(out.glob("0*")))
     assert write(dirty, out, "--resume")["kept_shards"] == there - 2
     assert files(out) == files(expected)
-    shutil.rmtree(out)
-    write(dirty, out, "--max-skipped", limit, code=1)
-    write(moved, out, "--resume")
+    write(moved, tmp_path / "again", "--resume")
     write(moved, tmp_path / "whole")
-    assert files(out) == files(tmp_path / "whole")
+    assert files(tmp_path / "again") == files(tmp_path / "whole")
 
 
-def test_shards_of_a_run_that_stopped_are_kept_by_one_that_skips_and_not_the_other_way(tmp_path: Path) -> None:
-    folder = tmp_path / "in"
-    folder.mkdir()
-    shutil.copy(_dirty.train_tokenizer(tmp_path / "tokenizer.json"), folder)
-    lines = [_dirty.line(number) for number in range(300)]
+def test_shards_of_a_run_that_stopped_are_kept_by_one_that_skips_and_not_the_other_way(
+    dirty: Path, tmp_path: Path
+) -> None:
+    lines = [line(number) for number in range(300)]
     lines.insert(200, b"no JSON")
-    (folder / "a.jsonl").write_bytes(b"\n".join(lines))
-    small = ["--shard-size", "4k"]
+    folder, small = folder_of(dirty, tmp_path / "in", a_jsonl=lines), ["--shard-size", "4k"]
     said = write(folder, tmp_path / "out", "--on-error", "stop", *small, code=1)
     assert "line 201" in said["error"] and said["error"].endswith("--on-error skip leaves out what cannot be used")
     said = write(folder, tmp_path / "out", "--resume", *small)
@@ -205,13 +143,12 @@ def test_a_number_stops_at_the_same_document_for_any_workers_and_keeps_what_is_f
         assert re.search("(is|are) kept: go on with --resume", said["error"])
         lists.add((out / "skipped-unpublished.jsonl").read_bytes())
     with pytest.raises(TooManySkippedError, match="more than 5 documents"):
-        by_tasks(dirty, tmp_path / "tasks", limit=parse_limit("5"))
+        _recipes.by_tasks(recipe(dirty, tmp_path / "tasks", "5"))
     lists.add((tmp_path / "tasks" / "skipped-unpublished.jsonl").read_bytes())
     assert lists == {b"".join((expected / "skipped.jsonl").read_bytes().splitlines(keepends=True)[:6])}
-    for workers in ("1", "3"):
-        said = write(dirty, tmp_path / workers, "--max-skipped", "1_000", "--resume")
-        assert said["kept_shards"] > 0
-        assert files(tmp_path / workers) == files(expected)
+    said = write(dirty, tmp_path / "3", "--max-skipped", "1_000", "--resume")
+    assert said["kept_shards"] > 0
+    assert files(tmp_path / "3") == files(expected)
 
 
 def test_a_share_is_of_all_documents(dirty: Path, expected: Path, tmp_path: Path) -> None:
@@ -228,15 +165,13 @@ def test_a_share_is_of_all_documents(dirty: Path, expected: Path, tmp_path: Path
     assert said["kept_shards"] == said["shards"]
     assert files(tmp_path / "out") == files(expected)
     with pytest.raises(TooManySkippedError, match=rf"of {total:,} documents"):
-        by_tasks(dirty, tmp_path / "tasks", limit=parse_limit("0.1%"))
+        _recipes.by_tasks(recipe(dirty, tmp_path / "tasks", "0.1%"))
     assert len(list((tmp_path / "tasks").glob("0*"))) < said["shards"]  # it is certain long before the end
 
 
-def test_options_that_contradict_each_other_are_refused(
-    dirty: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    base = ["write", str(dirty / "k.jsonl"), "--tokenizer", str(dirty / "tokenizer.json"), "--out", str(tmp_path / "o")]
-    for more, words in (
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
         (["--max-skipped", "5"], "--max-skipped is for --on-error skip"),
         (["--on-error", "stop", "--max-skipped", "5"], "--max-skipped is for --on-error skip"),
         (["--on-error", "skip", "--max-skipped", "5x"], "give a number of documents, as 100, or a share"),
@@ -245,26 +180,31 @@ def test_options_that_contradict_each_other_are_refused(
         (["--on-error", "skip", "--max-skipped", "-1"], "give a number of documents"),
         (["--on-error", "skip", "--dry-run"], "--dry-run"),
         (["--on-error", "ignore"], "is not one of 'stop', 'skip'"),
-    ):
-        assert main([*base, *more]) == 2
-        assert words in capsys.readouterr().err
+    ],
+)
+def test_options_that_contradict_each_other_are_refused(
+    dirty: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], more: list[str], words: str
+) -> None:
+    base = ["write", str(dirty / "k.jsonl"), "--tokenizer", str(dirty / "tokenizer.json"), "--out", str(tmp_path / "o")]
+    assert main([*base, *more]) == 2
+    assert words in capsys.readouterr().err
     assert not (tmp_path / "o").exists()
 
 
 def test_what_is_no_fault_of_a_document_stops(dirty: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    many = tmp_path / "in"
-    many.mkdir()
-    shutil.copy(dirty / "tokenizer.json", many)
-    (many / "a.jsonl").write_bytes(b"\n".join(map(_dirty.line, range(100))))
+    out, many = tmp_path / "out", folder_of(dirty, tmp_path / "in", a_jsonl=[*map(line, range(100))])
     said = write(many, out, "--text-column", "body", code=2)
     assert "document 1 " in said["error"] and 'no column "body" for --text-column: there are "text"' in said["error"]
-    said = write(dirty, out, code=2, inputs="nothing.jsonl")
-    assert "no such file" in said["error"]
-    said = write(dirty, out, code=2, inputs="g.parquet")  # the first input: the option may be wrong
-    assert 'no column "text" for --text-column: there are "other"' in said["error"]
-    said = write(dirty, out, "--prepend", "<|nobody|>", code=2)
-    assert "no token" in said["error"]
+    for inputs, more, words in (
+        ("nothing.jsonl", [], "no such file"),
+        (
+            "g.parquet",
+            [],
+            'no column "text" for --text-column: there are "other"',
+        ),  # the first: the option may be wrong
+        ("k.jsonl", ["--prepend", "<|nobody|>"], "no token"),
+    ):
+        assert words in write(dirty, out, *more, code=2, inputs=inputs)["error"]
 
 
 def test_where_nothing_can_be_used_nothing_is_published(dirty: Path, tmp_path: Path) -> None:
@@ -273,40 +213,20 @@ def test_where_nothing_can_be_used_nothing_is_published(dirty: Path, tmp_path: P
     assert said["error"].startswith("there are no documents in the input that can be used: e.parquet: not a Parquet")
     assert f"(4 entries in {out}/skipped-unpublished.jsonl); nothing was published" in said["error"]
     assert set(files(out)) == {"skipped-unpublished.jsonl"}
+    bad = folder_of(dirty, tmp_path / "in", a_jsonl=[b"bad"] * 2000)
     with pytest.raises(InputError, match="there are no documents in the input that can be used"):
-        folder = tmp_path / "in"
-        folder.mkdir()
-        shutil.copy(dirty / "tokenizer.json", folder)
-        (folder / "a.jsonl").write_bytes(b"bad\n" * 2000)
-        by_tasks(folder, tmp_path / "tasks")
+        _recipes.by_tasks(recipe(bad, tmp_path / "tasks"))
     assert not list((tmp_path / "tasks").glob("0*"))
 
 
 def test_a_clean_input_gives_the_dataset_of_a_run_that_stops_and_no_list(dirty: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "in"
-    folder.mkdir()
-    shutil.copy(dirty / "tokenizer.json", folder)
-    (folder / "a.jsonl").write_bytes(b"\n".join(map(_dirty.line, range(300))))
+    lines = b"\n".join(map(line, range(300)))
+    folder = folder_of(dirty, tmp_path / "in", a_jsonl=lines, c_jsonl_gz=gzip.compress(lines))
     _dirty.parquet(folder / "b.parquet", 300, 250)
-    (folder / "c.jsonl.gz").write_bytes(gzip.compress(b"\n".join(map(_dirty.line, range(300)))))
     assert write(folder, tmp_path / "stops", "--on-error", "stop")["skipped"] == 0
     said = write(folder, tmp_path / "skips", "--max-skipped", "0")
     assert (said["skipped"], said["skipped_list"]) == (0, None)
     assert files(tmp_path / "skips") == files(tmp_path / "stops")
-
-
-def test_a_list_of_a_dataset_that_is_replaced_goes_with_it(dirty: Path, expected: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    shutil.copytree(expected, out)
-    before = files(out)
-    said = write(dirty, out, "--overwrite", "--max-skipped", "15", code=1)
-    assert "the old dataset stays" in said["error"]
-    assert {name: data for name, data in files(out).items() if name in before} == before
-    write(dirty, out, "--overwrite", "--resume", inputs="[bk].*")
-    assert [each["file"] for each in entries(out / "skipped.jsonl")] == ["b.jsonl.gz"]
-    assert {name for name in files(out) if "/" not in name} == {"dataset.json", "skipped.jsonl"}
-    write(dirty, out, "--overwrite", "--on-error", "stop", inputs="k.*")
-    assert {name for name in files(out) if "/" not in name} == {"dataset.json"}
 
 
 def test_other_commands_live_with_the_list(expected: Path, tmp_path: Path) -> None:
@@ -320,14 +240,13 @@ def test_other_commands_live_with_the_list(expected: Path, tmp_path: Path) -> No
         assert not (tmp_path / name / "skipped.jsonl").exists()
 
 
-def test_progress_counts_what_is_skipped(dirty: Path, expected: Path, tmp_path: Path) -> None:
-    arguments = [each for each in _dirty.command(dirty, tmp_path / "out", inputs="[abd].*")[4:] if each != "--json"]
-    shown, printed = on_a_terminal(arguments)
+def test_progress_counts_what_is_skipped(dirty: Path, tmp_path: Path) -> None:
+    shown, printed = on_a_terminal(arguments_of(dirty, tmp_path / "out", inputs="[abd].*"))
     assert f"writing {tmp_path}/out, 16 skipped" in shown
     assert f"skipped    16 documents, listed in {tmp_path}/out/skipped.jsonl" in printed
 
 
-def test_a_bucket_gets_the_list_too(dirty: Path, tmp_path: Path, place: Place) -> None:
+def test_a_bucket_gets_the_list_too_and_replaces_it(dirty: Path, tmp_path: Path, place: Place) -> None:
     expected = tmp_path / "out"
     write(dirty, expected, inputs=(some := "[bdk].*"))
     where = ["--endpoint", place.server, "--region", "us-east-1"]
@@ -342,3 +261,6 @@ def test_a_bucket_gets_the_list_too(dirty: Path, tmp_path: Path, place: Place) -
     assert there["skipped.jsonl"] == (expected / "skipped.jsonl").read_bytes()
     assert plain(there) == {name: data for name, data in files(expected).items() if "/" in name}
     assert write(dirty, place.url, "--resume", *where, inputs=some)["kept_shards"] == said["shards"]
+    with penstock.Writer(place.url, {"token": "u2"}, "json", overwrite=True, storage=place.storage) as writer:
+        writer.append({}, token=[1])
+    assert "dataset.json" in place.files() and "skipped.jsonl" not in place.files()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +13,7 @@ import pytest
 def ids(tmp_path: Path) -> Path:
     path = tmp_path / "datasets--mine--corpus" / "ids.jsonl"
     path.parent.mkdir()
-    path.write_text(
-        "".join(json.dumps({"ids": [number, number + 1], "url": f"u{number}"}) + "\n" for number in range(5))
-    )
+    path.write_text("".join(f'{{"ids": [{n}, {n + 1}], "url": "u{n}"}}\n' for n in range(5)))
     return path
 
 
@@ -55,10 +52,11 @@ def test_what_does_not_go_together_is_refused_in_pythons_words(
 
 
 def test_names_of_files_stay_as_they_are(ids: Path, tmp_path: Path) -> None:
-    with pytest.raises(penstock.InvalidArgumentError, match=r"datasets--mine--corpus/none.jsonl: no such file"):
-        penstock.write(ids.with_name("none.jsonl"), tmp_path / "out", ids_column="ids")
-    with pytest.raises(penstock.InvalidArgumentError, match="the list is empty"):
-        penstock.write([], tmp_path / "out", ids_column="ids")
-    penstock.write(ids, tmp_path / "out", ids_column="ids")
-    with pytest.raises(penstock.InvalidArgumentError, match="replace it with overwrite=True, or choose another out"):
-        penstock.write(ids, tmp_path / "out", ids_column="ids")
+    penstock.write(ids, tmp_path / "there", ids_column="ids")
+    for inputs, out, words in (
+        (ids.with_name("none.jsonl"), "out", r"datasets--mine--corpus/none.jsonl: no such file"),
+        ([], "out", "the list is empty"),
+        (ids, "there", "replace it with overwrite=True, or choose another out"),
+    ):
+        with pytest.raises(penstock.InvalidArgumentError, match=words):
+            penstock.write(inputs, tmp_path / out, ids_column="ids")

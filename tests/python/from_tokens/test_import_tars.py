@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import pickle
@@ -18,8 +19,8 @@ from test_import_packed import metadata_of, npy, put_tar, samples
 TARS: dict[str, tuple[list[tuple[str, bytes]], dict[str, Any]]] = {
     "bytes": (samples("bin", lambda each: np.array(each, "<u4").tobytes()), {"dtype": "u4"}),
     "a name of two parts": (samples("ids.npy"), {"column": "ids.npy"}),
-    "tokens.npy": ([*samples("tokens.npy")], {}),
-    "packed": (samples("npy.gz", lambda each: __import__("gzip").compress(npy(each))), {"column": "npy.gz"}),
+    "tokens.npy": (samples("tokens.npy"), {}),
+    "packed": (samples("npy.gz", lambda each: gzip.compress(npy(each))), {"column": "npy.gz"}),
     "int64": (samples("npy", lambda each: npy(each, ">i8")), {}),
     "capital letters": ([(name.replace("npy", "NPY"), data) for name, data in samples()], {}),
     "a key of json": (
@@ -83,17 +84,12 @@ def test_tars_that_are_refused(tmp_path: Path, what: str) -> None:
         penstock.import_tokens(path, tmp_path / "d", **options)
 
 
-def test_samples_of_several_types(tmp_path: Path) -> None:
+def test_samples_of_several_types_and_an_array_of_fortran_order(tmp_path: Path) -> None:
     members = [("a.npy", npy([1])), ("b.npy", npy([2], ">i8")), ("c.npy", npy([], "<f8")), ("d.npy", npy([3], "u1"))]
-    penstock.import_tokens(put_tar(tmp_path / "a.tar", *members), tmp_path / "d")
-    assert tokens_of(tmp_path / "d") == [[1], [2], [], [3]]
-
-
-def test_an_array_of_fortran_order_comes_row_by_row(tmp_path: Path) -> None:
     file = io.BytesIO()
     np.save(file, np.asfortranarray(np.arange(6, dtype="u2").reshape(2, 3)))
-    penstock.import_tokens(put_tar(tmp_path / "a.tar", ("a.npy", file.getvalue())), tmp_path / "d")
-    assert tokens_of(tmp_path / "d") == [[0, 1, 2, 3, 4, 5]]
+    penstock.import_tokens(put_tar(tmp_path / "a.tar", *members, ("e.npy", file.getvalue())), tmp_path / "d")
+    assert tokens_of(tmp_path / "d") == [[1], [2], [], [3], [0, 1, 2, 3, 4, 5]]
 
 
 def flipped(data: bytes, at: int) -> bytes:
@@ -132,8 +128,6 @@ def test_a_damaged_packed_tar_is_refused(tmp_path: Path, kind: str) -> None:
 
 
 def test_a_flipped_token_in_a_gzip_that_does_not_pack_is_seen(tmp_path: Path) -> None:
-    import gzip
-
     data = put_tar(tmp_path / "a.tar", *samples()).read_bytes()
     packed = gzip.compress(data, 0)
     path = tmp_path / "a.tar.gz"
