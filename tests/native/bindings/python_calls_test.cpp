@@ -204,7 +204,9 @@ TEST(PythonCalls, WhatFailedIsAskedForAloneAfterAPauseThatHasABound) {
   EXPECT_EQ(asked.serve(), 3U);
   asked.collect(7);
   EXPECT_TRUE(asked.are_right());
-  for (std::size_t i = 0; i < 7; ++i) EXPECT_EQ(asked.reads[i].retries, i < 3 ? 1U : i == 3 ? 2U : 0U) << i;
+  std::uint64_t retries = 0;
+  for (const Read& read : asked.reads) retries += read.retries;
+  EXPECT_EQ(retries, 5U);  // of four, one of them twice
 }
 
 TEST(PythonCalls, AnswersOfAnotherLengthAndServersThatHaveAnsweredAreAskedAgain) {

@@ -127,10 +127,6 @@ Model::Place Model::place(std::uint64_t i) const {
   return {shard, i};
 }
 
-std::string Model::entry(const Place& place, std::uint64_t owner) const {
-  return kind_ == SpanKind::Ids ? shards_[place.shard].entries[owner] : shards_[place.shard].spans[owner].entry;
-}
-
 std::vector<std::byte> Model::record(std::uint64_t i) const {
   std::vector<std::byte> result;
   append_record(result, place(i));

@@ -48,7 +48,6 @@ class Model {
   };
   [[nodiscard]] Place place(std::uint64_t i) const;
   [[nodiscard]] std::vector<std::uint64_t> find_owners(const ModelShard& shard) const;
-  [[nodiscard]] std::string entry(const Place& place, std::uint64_t owner) const;
   void append_record(std::vector<std::byte>& out, const Place& at) const;
   void write_shard(layout::Dataset& dataset, std::uint64_t number) const;
 

@@ -90,7 +90,7 @@ TEST_P(EveryOrder, AnyStrideAndAnyPositionsGiveWhatSinglePositionsGive) {
     const Made order = GetParam().make(n, 9);
     expect_strides_agree(*order);
     std::vector<std::uint64_t> positions;
-    for (std::uint64_t p = 2; p < 150; p += 1 + p % 5) positions.push_back(p);
+    for (std::uint64_t p = 2; p < 150; p += p < 90 ? 1 + p % 5 : 1) positions.push_back(p);  // where a part ends, too
     std::vector<Pick> out(positions.size());
     order->pick_at(positions, out);
     for (std::size_t i = 0; i < out.size(); ++i) ASSERT_EQ(out[i], picks(*order, positions[i], 1, 1)[0]);

@@ -14,42 +14,56 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <random>
+#include <ranges>
 #include <utility>
 
 namespace penstock::shuffle {
 namespace {
 
-std::vector<std::uint64_t> counts(const WeightTable& table, std::uint64_t draws, std::uint64_t offset) {
-  std::vector<std::uint64_t> result(table.size());
-  std::uint64_t last = 0;
-  for (std::uint64_t draw = 0; draw < draws; ++draw) {
-    const std::uint64_t index = table.systematic(draw, draws, offset);
-    EXPECT_GE(index, last);  // they ascend
-    last = index;
-    ++result[index];
-  }
-  return result;
+/// How often each observation comes in draws that ascend.
+std::vector<std::uint64_t> counted(const std::vector<std::uint64_t>& drawn, std::size_t observations) {
+  EXPECT_TRUE(std::is_sorted(drawn.begin(), drawn.end()));
+  std::vector<std::uint64_t> counts(observations);
+  for (const std::uint64_t index : drawn) ++counts.at(index);
+  return counts;
 }
 
+std::vector<std::uint64_t> counts(const WeightTable& table, std::uint64_t draws, std::uint64_t offset) {
+  std::vector<std::uint64_t> drawn;
+  for (std::uint64_t draw = 0; draw < draws; ++draw) drawn.push_back(table.systematic(draw, draws, offset));
+  return counted(drawn, table.size());
+}
+
+// Of both kinds of draws; those of the tree never change.
 TEST(WeightTable, EachObservationComesFloorOrCeilOfItsExpectation) {
   std::mt19937_64 random(1);
-  for (int round = 0; round < 300; ++round) {
-    std::vector<double> weights(1 + random() % 30);
-    for (double& weight : weights) weight = static_cast<double>(random() % 5 == 0 ? 0 : random() % 1000);
+  std::uint64_t all = 0;
+  for (int round = 0; round < 500; ++round) {
+    std::vector<std::uint64_t> weights(1 + random() % 40);
+    for (std::uint64_t& weight : weights) weight = random() % 5 == 0 ? 0 : random() % 1000;
     weights[random() % weights.size()] += 1;
-    const WeightTable table(weights);
-    double sum = 0;
-    for (const double weight : weights) sum += weight;
-    ASSERT_EQ(table.total(), static_cast<std::uint64_t>(sum));  // integers stay what they are
-    const std::uint64_t draws = 1 + random() % 100;
-    const std::vector<std::uint64_t> seen = counts(table, draws, random() % table.total());
-    for (std::size_t i = 0; i < weights.size(); ++i) {
-      const std::uint64_t expected = static_cast<std::uint64_t>(weights[i]) * draws;
-      ASSERT_GE(seen[i], expected / table.total());
-      ASSERT_LE(seen[i], (expected + table.total() - 1) / table.total());
+    const std::uint64_t draws = 1 + random() % (round % 2 == 0 ? 10 : 100);
+    const WeightTable table(std::vector<double>(weights.begin(), weights.end()));
+    ASSERT_EQ(table.total(), std::accumulate(weights.begin(), weights.end(), std::uint64_t{0}));
+    std::vector<Pick> picks(draws);
+    for (std::uint64_t i = 0; i < draws; ++i) picks[i].index = i;
+    DrawTree(table, draws, Key().absorb(random())).draw(picks);
+    std::vector<std::uint64_t> drawn;
+    for (const Pick& pick : picks) {
+      drawn.push_back(pick.index);
+      all = (all ^ pick.index) * 0x100000001b3;
+    }
+    for (const auto& seen : {counted(drawn, weights.size()), counts(table, draws, random() % table.total())}) {
+      for (std::size_t i = 0; i < weights.size(); ++i) {
+        const std::uint64_t expected = weights[i] * draws;
+        ASSERT_GE(seen[i], expected / table.total());
+        ASSERT_LE(seen[i], (expected + table.total() - 1) / table.total());
+      }
     }
   }
+  EXPECT_EQ(all, 18001474763504639599U);
 }
 
 TEST(WeightTable, OffsetsMakeTheMeanExact) {
@@ -103,47 +117,10 @@ std::uint64_t drawn(const DrawTree& tree, std::uint64_t number) {
   return pick.index;
 }
 
-TEST(DrawTree, AnEpochIsFloorOrCeilOfEachExpectationAndNeverChanges) {
-  std::mt19937_64 random(1);
-  std::uint64_t all = 0;
-  for (int round = 0; round < 500; ++round) {
-    std::vector<std::uint64_t> weights(1 + random() % 40);
-    for (std::uint64_t& weight : weights) weight = random() % 5 == 0 ? 0 : random() % 1000;
-    weights[random() % weights.size()] += 1;
-    const std::uint64_t draws = 1 + random() % (round % 2 == 0 ? 10 : 100);
-    const WeightTable table(std::vector<double>(weights.begin(), weights.end()));
-    std::vector<Pick> picks(draws);
-    for (std::uint64_t i = 0; i < draws; ++i) picks[i].index = i;
-    DrawTree(table, draws, Key().absorb(random())).draw(picks);
-    std::vector<std::uint64_t> counts(weights.size());
-    std::uint64_t last = 0;
-    for (const Pick& pick : picks) {
-      ASSERT_GE(pick.index, last);  // they ascend
-      last = pick.index;
-      ++counts[pick.index];
-      all = (all ^ pick.index) * 0x100000001b3;
-    }
-    for (std::size_t i = 0; i < weights.size(); ++i) {
-      const std::uint64_t expected = weights[i] * draws;
-      ASSERT_GE(counts[i], expected / table.total());
-      ASSERT_LE(counts[i], (expected + table.total() - 1) / table.total());
-    }
-  }
-  EXPECT_EQ(all, 10011327206670557625U);
-}
-
 // The first draw of an observation at or after `index`, or the number of draws.
 std::uint64_t first_of(const DrawTree& tree, std::uint64_t draws, std::uint64_t index) {
-  std::uint64_t low = 0;
-  while (low < draws) {
-    const std::uint64_t middle = low + (draws - low) / 2;
-    if (drawn(tree, middle) < index) {
-      low = middle + 1;
-    } else {
-      draws = middle;
-    }
-  }
-  return low;
+  const auto all = std::views::iota(std::uint64_t{0}, draws);
+  return *std::ranges::partition_point(all, [&](std::uint64_t number) { return drawn(tree, number) < index; });
 }
 
 TEST(DrawTree, TheLargestTotalsAndMostDrawsDoNotOverflow) {
@@ -208,6 +185,16 @@ TEST(Weighted, AnEpochHasFloorOrCeilOfEachExpectation) {
       }
     }
   }
+}
+
+TEST(Weighted, EpochOneOfASeedDrawsNotWhatEpochZeroOfTheNextDoes) {
+  std::size_t same = 0;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const std::vector<std::uint64_t> one = indices(make_weighted(50, seed), 50, 1, 50);
+    const std::vector<std::uint64_t> next = indices(make_weighted(50, seed + 1), 0, 1, 50);
+    same += std::is_permutation(one.begin(), one.end(), next.begin()) ? 1 : 0;
+  }
+  EXPECT_LT(same, 10U);
 }
 
 TEST(Weighted, WithoutReplacementNoneComesTwice) {

@@ -92,6 +92,9 @@ TEST_F(TwoStoresTest, ALoaderOfManyDatasetsHasOneChannelAThread) {
     copy_to_memory(name);
     datasets.push_back(layout::open_dataset(in_memory(name)));
   }
+  EXPECT_NE(layout::concatenate({datasets[0], datasets[1]})->fingerprint,
+            layout::concatenate({datasets[0], datasets[2]})->fingerprint)
+      << "their entries differ";
   const auto windows = layout::make_windows(layout::concatenate(datasets), 7, 1);
   behaviour_->miss_every = 1;
   EXPECT_FALSE(deliver(windows, 2, 3).empty());

@@ -241,12 +241,6 @@ TEST(KeptBlocks, WhatIsKeptOfAFileOrOfARangeIsFound) {
 
 // ---- refusals
 
-TEST(WindowsTest, IdentityIsCanonicalJsonOfWindowAndLookahead) {
-  const Model model(SpanKind::None, {tokens(5)});
-  EXPECT_EQ(layout::make_windows(model.dataset(), 3, 1)->info().identity.view,
-            R"({"kind":"windows","lookahead":1,"window":3})");
-}
-
 TEST(WindowsTest, WindowsThatTheStreamDoesNotHoldAreRefused) {
   const Model model(SpanKind::None, {tokens(5), tokens(6)});
   const auto opening = [&](std::uint64_t window, std::uint64_t lookahead) {
