@@ -1,4 +1,3 @@
-// That each position holds what the definition says, for any shape: tests/python/load/test_orders.py.
 #include "shuffle/blocks.h"
 
 #include "core/base/error.h"
@@ -11,7 +10,9 @@
 namespace penstock::shuffle {
 namespace {
 
+// And it never changes: all of it was once that of tests/python/permutation_reference.py.
 TEST(Blocks, IsABijectionForEverySizeBlockFetchAndLanes) {
+  std::uint64_t all = 0;
   for (std::uint64_t n = 1; n <= 150; n += n < 40 ? 1 : 11) {
     for (const std::uint64_t block : {1, 2, 3, 7, 16, 200}) {
       for (const std::uint64_t times : {1, 2, 5, 100}) {
@@ -19,6 +20,7 @@ TEST(Blocks, IsABijectionForEverySizeBlockFetchAndLanes) {
           const Blocks order(n, 3, {block, block * times, lanes});
           for (std::uint64_t epoch = 0; epoch < 3; ++epoch) expect_whole_epoch(order, epoch);
           if (::testing::Test::HasFatalFailure()) return;
+          for (const std::uint64_t index : indices(order, 0, 1, 3 * n)) all = (all ^ index) * 0x100000001b3;
         }
       }
     }
@@ -26,6 +28,7 @@ TEST(Blocks, IsABijectionForEverySizeBlockFetchAndLanes) {
   for (const BlocksShape shape : {BlocksShape{64, 1024, 1}, {64, 1024, 8}, {1000, 5000, 3}, {1, 1, 64}, {1, 1000, 6}}) {
     for (const std::uint64_t n : {65'536, 65'537, 99'991}) expect_whole_epoch(Blocks(n, 11, shape), 1);
   }
+  EXPECT_EQ(all, 9227600400698143316U);
 }
 
 TEST(Blocks, GivesTheGoldenVectors) {

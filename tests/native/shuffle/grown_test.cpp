@@ -1,6 +1,7 @@
 #include "shuffle/grown.h"
 
 #include "core/base/error.h"
+#include "core/job/job.h"
 #include "order_checks.h"
 #include "shuffle/blocks.h"
 #include "shuffle/sequential.h"
@@ -61,6 +62,42 @@ TEST(GrownTest, WhatCannotBeIsRefused) {
   EXPECT_THROW(Grown({{0, of(10), "{}"}, {0, of(20), "{}"}}), Error);
   EXPECT_THROW(Grown({{0, of(10), "{}"}, {20, of(9), "{}"}}), Error);
   EXPECT_THROW(Grown({{0, of(1), "{}"}, {std::uint64_t{1} << 62, of(std::uint64_t{1} << 50), "{}"}}), Error);
+}
+
+TEST(GrownTest, AJobCountsItsEpochsAndBatchesEndWithThemWhateverTheirLength) {
+  const std::vector<SourceIdentity> sources{{"aa", 3, 40, R"({"kind":"windows"})", ""}};
+  const auto order = std::make_shared<Grown>(grown([](std::uint64_t n) { return std::make_shared<Uniform>(n, 7); }));
+  for (const bool drops : {false, true}) {
+    CursorOptions options;
+    options.epochs = 6;
+    options.schedule = {{0, 4}};
+    EXPECT_EQ(Job(order, sources, options).cursor().run_end(), 134U);
+    options.per_epoch = true;
+    options.tail = drops ? Tail::Drop : Tail::Pad;
+    const Job run(order, sources, options);
+    std::uint64_t begin = 0;
+    std::uint64_t steps = 0;
+    std::uint64_t epoch = 0;
+    for (const std::uint64_t n : {10U, 10U, 17U, 17U, 40U, 40U}) {
+      const std::uint64_t batches = drops ? n / 4 : (n + 3) / 4;
+      EXPECT_EQ(run.cursor().length(begin), batches);
+      EXPECT_EQ(run.cursor().length(begin + n - 1), batches);
+      EXPECT_EQ(run.cursor().steps_before(begin), steps);
+      EXPECT_EQ(run.epoch(begin + n - 1), epoch++);
+      std::uint64_t position = begin;
+      for (std::uint64_t i = 0; i < batches; ++i) {
+        const auto plan = run.plan(position, {0, 1});
+        ASSERT_TRUE(plan);
+        EXPECT_EQ(plan->position, position);
+        position = plan->end;
+      }
+      begin += n;
+      steps += batches;
+      EXPECT_EQ(position, begin) << "the last batch ends with its epoch";
+    }
+    EXPECT_FALSE(run.plan(begin, {0, 1}));
+    EXPECT_EQ(run.cursor().steps_before(begin), steps);
+  }
 }
 
 }  // namespace
