@@ -1,5 +1,5 @@
-// Documents whose fields are arrays beside each other in a file: found, put in order; and refused in words. (What they
-// are cast to, and files that changed: tests/python/data/test_in_place.py.)
+// Documents whose fields are arrays beside each other in a file: found, cast, put in order; and refused in words.
+// (Files that changed: tests/python/data/test_in_place.py.)
 #include "layout/foreign/field_arrays.h"
 
 #include "core/base/error.h"
@@ -86,6 +86,22 @@ TEST_F(FieldArraysTest, RecordsOfOneGeneStayInTheirOrderAndChunksThatFollowEachO
   const auto source = layout::make_documents(layout::open_field_arrays(good()));
   EXPECT_EQ(driven(*source, 2).reads.size(), 3U);  // genes in two places, values in one
   EXPECT_TRUE(driven(*source, 2, Parts::Spans).reads.empty());
+}
+
+TEST_F(FieldArraysTest, WideIntegersAreCastAndThoseThatDoNotFitAreRefused) {
+  const std::int64_t exact = std::int64_t{1} << 53;
+  const auto opened = [&](const std::vector<std::int64_t>& genes, const std::vector<std::int64_t>& values) {
+    FieldArraysFile file = put(genes, values);
+    file.arrays.values.given = {'f', 8};
+    return layout::open_field_arrays(std::move(file));
+  };
+  const auto dataset = opened({0, 1, 4'294'967'295, 0, 1, 2, 3}, {1, -exact, exact, 0, 0, 0, exact + 1});
+  expect_document<double>(dataset, 0, {0, 1, 4'294'967'295}, {1, -9007199254740992.0, 9007199254740992.0});
+  EXPECT_THROW(driven(*layout::make_documents(dataset), 2), Error);
+  for (const std::int64_t gene : {std::int64_t{-1}, std::int64_t{1} << 32}) {
+    const auto other = opened({0, gene, 2, 3, 4, 5, 6}, {0, 0, 0, 0, 0, 0, 0});
+    EXPECT_THROW(driven(*layout::make_documents(other), 0), Error) << gene;
+  }
 }
 
 TEST_F(FieldArraysTest, ArraysThatCannotLieSoAreRefused) {

@@ -47,6 +47,37 @@ TEST_F(JoiningTest, ACombinedDatasetIsItsInputsOpenedAsOne) {
   }
 }
 
+TEST_F(JoiningTest, CombineGoesOnWithWhatIsFinishedAndRightAndReplacesTheRest) {
+  const std::vector<std::string> inputs{write("a"), write("b", options(), 1)};
+  const std::string wanted = combine(inputs, root_ / "whole");
+  const std::size_t shards = manifest(root_ / "whole").shards.size();
+  const std::string out = root_ / "out";
+  for (std::size_t finished = 0; finished <= shards; ++finished) {
+    fs::create_directory(out);
+    for (std::size_t i = 0; i < finished; ++i) {
+      fs::copy(root_ / "whole/" + layout::shard_name(i), out + "/" + layout::shard_name(i),
+               fs::copy_options::recursive);
+    }
+    const std::string first = out + "/00000/stream.bin";
+    const std::string second = out + "/00001/stream.bin";
+    if (finished > 1) put(second, "cut");
+    const ino_t kept = finished > 0 ? inode(first) : 0;
+    if (finished > 0) testing::message_of([&] { combine(inputs, out); }, ErrorKind::InvalidArgument);
+    EXPECT_EQ(combine(inputs, out, true), wanted);
+    expect_whole(out, wanted);
+    if (finished > 0) {
+      EXPECT_EQ(inode(first), kept) << "it was finished and right";
+    }
+    fs::remove(out + "/dataset.json");
+    EXPECT_EQ(combine({inputs[1]}, out, true), manifest(inputs[1]).fingerprint) << "of another run";
+    expect_whole(out, manifest(inputs[1]).fingerprint);
+    testing::message_of([&] { combine(inputs, out, true); }, ErrorKind::InvalidArgument);
+    EXPECT_EQ(combine(inputs, out, false, true), wanted) << "over a published one";
+    expect_whole(out, wanted);
+    fs::remove_all(out);
+  }
+}
+
 TEST_F(JoiningTest, OneThatIsStoppedChangesNothing) {
   const std::vector<std::string> inputs{write("a"), write("b", options(), 1)};
   expect_stops_leave(inputs[0], [&](const Tell& tell) { append(inputs[0], {inputs[1]}, false, tell); });
