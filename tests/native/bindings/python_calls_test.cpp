@@ -1,27 +1,19 @@
 // What the engine asks of threads of Python's: answers, pauses, deadlines, and leaving with calls under way. The
-// threads here are the test's own and know no Python.
+// threads here are the test's own and know no Python. (What errors say: tests/python/places/test_store_faults.py.)
 #include "bindings/python_calls.h"
 
 #include "bindings/python_channel.h"
 #include "core/base/error.h"
+#include "tests/native/message_of.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <chrono>
-#include <condition_variable>
-#include <cstddef>
-#include <cstdint>
 #include <functional>
-#include <memory>
-#include <mutex>
-#include <span>
-#include <string>
+#include <future>
 #include <thread>
-#include <utility>
-#include <vector>
 
 namespace penstock::bindings {
 namespace {
@@ -30,13 +22,9 @@ using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 using Calls = std::shared_ptr<PythonCalls>;
 
-std::byte byte_at(std::uint64_t offset) {
-  return static_cast<std::byte>(offset * 7 + offset / 251);
-}
-
 std::vector<std::byte> bytes_at(std::uint64_t offset, std::uint64_t size) {
   std::vector<std::byte> bytes(size);
-  for (std::uint64_t i = 0; i < size; ++i) bytes[i] = byte_at(offset + i);
+  for (std::uint64_t i = offset; i < offset + size; ++i) bytes[i - offset] = static_cast<std::byte>(i * 7 + i / 251);
   return bytes;
 }
 
@@ -94,25 +82,6 @@ class Workers {
   std::vector<std::thread> threads_;
 };
 
-// A door that threads wait at until it is opened.
-class Door {
- public:
-  void open() {
-    const std::lock_guard lock(mutex_);
-    is_open_ = true;
-    opened_.notify_all();
-  }
-  void wait() {
-    std::unique_lock lock(mutex_);
-    opened_.wait(lock, [this] { return is_open_; });
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable opened_;
-  bool is_open_ = false;
-};
-
 // Reads of ranges of some files, and where they go.
 struct Ranges {
   explicit Ranges(std::size_t count, std::uint64_t size = 100, std::uint64_t apart = 1000) : into(count) {
@@ -141,249 +110,164 @@ struct Ranges {
   std::vector<Read*> pointers;
 };
 
-// Waits for so many reads that end; fails after ten seconds.
-std::vector<Read*> collect(Channel& channel, std::size_t count) {
-  std::vector<Read*> ended;
-  std::array<Read*, 16> some{};
-  const Clock::time_point until = Clock::now() + 10s;
-  while (ended.size() < count && Clock::now() < until) {
-    const std::size_t got = channel.wait(some, 100ms);
-    ended.insert(ended.end(), some.begin(), some.begin() + static_cast<std::ptrdiff_t>(got));
-  }
-  EXPECT_EQ(ended.size(), count);
-  return ended;
-}
+/// Ranges that are asked for through a channel.
+struct Asked : Ranges {
+  Asked(CallOptions options, std::size_t count, std::uint64_t size = 100, std::uint64_t apart = 1000)
+      : Ranges(count, size, apart), calls(PythonCalls::make(options)), channel(calls) {}
 
-std::string message_of(const Read& read) {
-  if (!read.error) return "no error";
-  try {
-    std::rethrow_exception(read.error);
-  } catch (const Error& error) {
-    return error.what();
+  void submit() { submit(0, pointers.size()); }
+  void submit(std::size_t first, std::size_t count) { channel.submit({pointers.data() + first, count}); }
+  /// Takes a call, answers it and says how many ranges it had.
+  std::size_t serve() {
+    const auto call = calls->take();
+    answer(*calls, *call);
+    return call->requests.size();
   }
-}
-
-ErrorKind kind_of(const Read& read) {
-  try {
-    std::rethrow_exception(read.error);
-  } catch (const Error& error) {
-    return error.kind();
+  /// Waits for so many reads that end; fails after ten seconds.
+  void collect(std::size_t count) {
+    std::array<Read*, 16> some{};
+    std::size_t ended = 0;
+    const Clock::time_point until = Clock::now() + 10s;
+    while (ended < count && Clock::now() < until) ended += channel.wait(some, 100ms);
+    EXPECT_EQ(ended, count);
   }
-}
+  /// What the error of a read says.
+  std::string message(std::size_t i) const {
+    if (!reads[i].error) return "no error";
+    return testing::message_of([&] { std::rethrow_exception(reads[i].error); }, ErrorKind::IoError);
+  }
 
-CallOptions options(std::size_t connections, std::size_t ranges_a_call, std::chrono::nanoseconds deadline = 60s) {
+  Calls calls;
+  PythonChannel channel;
+};
+
+CallOptions options(std::size_t connections, std::size_t ranges_a_call, std::chrono::nanoseconds deadline = 3600s) {
   return {connections, ranges_a_call, deadline};
 }
 
 TEST(PythonCalls, EachReadGetsItsBytesWithNoMoreThanTheConnectionsUnderWay) {
-  const Calls calls = PythonCalls::make(options(4, 1));
+  Asked asked(options(4, 1), 200);
   std::atomic<int> under_way{0};
   std::atomic<int> most{0};
-  Workers workers(calls, [&](const auto& call) {
+  Workers workers(asked.calls, [&](const auto& call) {
     const int now = ++under_way;
     for (int seen = most; seen < now && !most.compare_exchange_weak(seen, now);) {
     }
     std::this_thread::sleep_for(1ms);
     --under_way;
-    answer(*calls, call);
+    answer(*asked.calls, call);
   });
-  Ranges ranges(200);
-  PythonChannel channel(calls);
-  channel.submit(ranges.pointers);
-  collect(channel, 200);
-  EXPECT_TRUE(ranges.are_right());
+  asked.submit();
+  asked.collect(200);
+  EXPECT_TRUE(asked.are_right());
   EXPECT_EQ(most, 4);
   EXPECT_LE(workers.count(), 5U);
 }
 
-TEST(PythonCalls, RangesOfOneFileShareACallAndThoseOfAnotherDoNot) {
-  const Calls calls = PythonCalls::make(options(64, 3));
-  Ranges ranges(8);
-  for (const std::size_t i : {1, 4}) ranges.reads[i].file = &ranges.files[1];
-  PythonChannel channel(calls);
-  channel.submit(ranges.pointers);
-  std::vector<std::pair<std::string, std::size_t>> seen;
-  for (int i = 0; i < 3; ++i) {
-    const auto call = calls->take();
-    seen.emplace_back(call->path, call->requests.size());
-    answer(*calls, *call);
+TEST(PythonCalls, RangesOfOneFileShareACallAndNeighboursAreOneRange) {
+  Asked asked(options(64, 3), 8);
+  for (const std::size_t i : {1, 4}) asked.reads[i].file = &asked.files[1];
+  asked.submit();
+  for (const auto& [path, count] : {std::pair("bucket/a", 3U), {"bucket/b", 2U}, {"bucket/a", 3U}}) {
+    const auto call = asked.calls->take();
+    EXPECT_EQ(call->path, path);
+    EXPECT_EQ(call->requests.size(), count);
+    answer(*asked.calls, *call);
   }
-  const std::vector<std::pair<std::string, std::size_t>> expected{{"bucket/a", 3}, {"bucket/b", 2}, {"bucket/a", 3}};
-  EXPECT_EQ(seen, expected);
-  collect(channel, 8);
-  EXPECT_TRUE(ranges.are_right());
-}
-
-TEST(PythonCalls, NeighboursAreOneRange) {
-  const Calls calls = PythonCalls::make(options(64, 1));
-  Ranges ranges(5, 100, 100);
-  PythonChannel channel(calls);
-  channel.submit(ranges.pointers);
-  const auto call = calls->take();
-  ASSERT_EQ(call->requests.size(), 1U);
-  EXPECT_EQ(call->requests[0]->size, 500U);
-  answer(*calls, *call);
-  collect(channel, 5);
-  EXPECT_TRUE(ranges.are_right());
+  asked.collect(8);
+  EXPECT_TRUE(asked.are_right());
+  Asked neighbours(options(64, 1), 5, 100, 100);
+  neighbours.submit();
+  EXPECT_EQ(neighbours.serve(), 1U);
+  neighbours.collect(5);
+  EXPECT_TRUE(neighbours.are_right());
 }
 
 TEST(PythonCalls, WhatFailedIsAskedForAloneAfterAPauseThatHasABound) {
-  const Calls calls = PythonCalls::make(options(64, 4));
-  Ranges ranges(4);
-  PythonChannel channel(calls);
-  channel.submit(ranges.pointers);
-  auto call = calls->take();
+  Asked asked(options(64, 4), 7);
+  asked.submit(0, 4);
+  auto call = asked.calls->take();
   ASSERT_EQ(call->requests.size(), 4U);
   const Clock::time_point failed = Clock::now();
-  calls->again(call->requests, "it fails", false);
+  asked.calls->again(call->requests, "it fails", false);
   for (int i = 0; i < 4; ++i) {
-    call = calls->take();
+    call = asked.calls->take();
     EXPECT_EQ(call->requests.size(), 1U);
     EXPECT_GE(Clock::now(), call->requests[0]->due);
-    answer(*calls, *call);
+    if (i < 3) answer(*asked.calls, *call);
   }
   EXPECT_LT(Clock::now() - failed, 100ms + 2s);  // this machine may be slow
-  collect(channel, 4);
-  EXPECT_TRUE(ranges.are_right());
-  for (const Read& read : ranges.reads) EXPECT_EQ(read.retries, 1U);
+  asked.calls->again(call->requests, "it fails", false);
+  std::this_thread::sleep_until(call->requests[0]->due);
+  asked.submit(4, 3);
+  EXPECT_EQ(asked.serve(), 1U) << "it gets no company of what is new";
+  EXPECT_EQ(asked.serve(), 3U);
+  asked.collect(7);
+  EXPECT_TRUE(asked.are_right());
+  std::uint64_t retries = 0;
+  for (const Read& read : asked.reads) retries += read.retries;
+  EXPECT_EQ(retries, 5U);  // of four, one of them twice
 }
 
-TEST(PythonCalls, WhatFailedGetsNoCompanyOfWhatIsNew) {
-  const Calls calls = PythonCalls::make(options(64, 4));
-  Ranges ranges(4);
-  PythonChannel channel(calls);
-  channel.submit({ranges.pointers.data(), 1});
-  calls->again(calls->take()->requests, "it fails", false);
-  std::this_thread::sleep_for(100ms);  // it is due
-  channel.submit({ranges.pointers.data() + 1, 3});
-  for (const std::size_t count : {1, 3}) {
-    const auto call = calls->take();
-    EXPECT_EQ(call->requests.size(), count);
-    answer(*calls, *call);
-  }
-  collect(channel, 4);
-  EXPECT_TRUE(ranges.are_right());
-}
-
-TEST(PythonCalls, AnAnswerOfAnotherLengthIsAskedForAgain) {
-  const Calls calls = PythonCalls::make(options(64, 1));
+TEST(PythonCalls, AnswersOfAnotherLengthAndServersThatHaveAnsweredAreAskedAgain) {
+  Asked asked(options(64, 1), 2);
   std::atomic<int> count{0};
-  const Workers workers(calls, [&](const auto& call) {
-    if (count++ > 0) return answer(*calls, call);
+  const Workers workers(asked.calls, [&](const auto& call) {
+    const int number = count++;
+    if (number > 1 && number < 6) return asked.calls->again(call.requests, "refused", true);
+    if (number > 0) return answer(*asked.calls, call);
     const std::vector<std::byte> cut = bytes_at(0, 99);
     const std::span<const std::byte> span(cut);
-    calls->give(call.requests, {&span, 1});
+    asked.calls->give(call.requests, {&span, 1});
   });
-  Ranges ranges(1);
-  PythonChannel channel(calls);
-  channel.submit(ranges.pointers);
-  collect(channel, 1);
-  EXPECT_TRUE(ranges.are_right());
-  EXPECT_EQ(ranges.reads[0].retries, 1U);
-}
-
-TEST(PythonCalls, AtTheDeadlineTheLastCauseIsTold) {
-  const Calls calls = PythonCalls::make(options(64, 1, 300ms));
-  const Workers workers(calls, [&](const auto& call) { calls->again(call.requests, "the disk is on fire", false); });
-  Ranges ranges(1);
-  PythonChannel channel(calls);
-  const Clock::time_point began = Clock::now();
-  channel.submit(ranges.pointers);
-  collect(channel, 1);
-  EXPECT_LT(Clock::now() - began, 5s);
-  const std::string message = message_of(ranges.reads[0]);
-  EXPECT_TRUE(message.starts_with("bucket/a, bytes 0 to 100: no answer that will do in 0.3 s and ")) << message;
-  EXPECT_TRUE(message.ends_with(" attempts; the last: the disk is on fire")) << message;
-  EXPECT_EQ(kind_of(ranges.reads[0]), ErrorKind::IoError);
+  for (const std::size_t i : {0, 1}) {
+    asked.submit(i, 1);
+    asked.collect(1);
+  }
+  EXPECT_TRUE(asked.are_right());
+  EXPECT_EQ(asked.reads[0].retries, 1U);
+  EXPECT_EQ(asked.reads[1].retries, 4U);
 }
 
 TEST(PythonCalls, ACallThatNeverReturnsIsLeftAtTheDeadlineAndItsAnswerGoesNowhere) {
-  const Calls calls = PythonCalls::make(options(64, 1, 200ms));
-  Door door;
-  auto ranges = std::make_unique<Ranges>(1);
-  Workers workers(calls, [&](const auto& call) {
-    door.wait();
+  auto asked = std::make_unique<Asked>(options(64, 1, 200ms), 1);
+  std::promise<void> returns;
+  const std::shared_future<void> returned = returns.get_future().share();
+  Workers workers(asked->calls, [&, calls = asked->calls](const auto& call) {
+    returned.wait();
     answer(*calls, call);
   });
-  PythonChannel channel(calls);
-  channel.submit(ranges->pointers);
-  collect(channel, 1);
-  EXPECT_TRUE(message_of(ranges->reads[0]).ends_with("the last had not returned")) << message_of(ranges->reads[0]);
-  ranges.reset();  // sanitizers tell if somebody writes there now
-  door.open();
-}
-
-TEST(PythonCalls, AServerThatNeverAnsweredIsGivenUpAfterThreeAttempts) {
-  const Calls calls = PythonCalls::make(options(64, 1, 3600s));
-  const Workers workers(calls, [&](const auto& call) { calls->again(call.requests, "refused", true); });
-  Ranges ranges(1);
-  PythonChannel channel(calls);
-  channel.submit(ranges.pointers);
-  collect(channel, 1);
-  EXPECT_EQ(message_of(ranges.reads[0]), "bucket/a, bytes 0 to 100: no connection in 3 attempts: refused");
-}
-
-TEST(PythonCalls, AServerThatHasAnsweredIsAskedUntilTheDeadline) {
-  const Calls calls = PythonCalls::make(options(64, 1, 3600s));
-  std::atomic<int> count{0};
-  const Workers workers(calls, [&](const auto& call) {
-    const int number = count++;
-    if (number > 0 && number < 5) return calls->again(call.requests, "refused", true);
-    answer(*calls, call);
-  });
-  Ranges ranges(2);
-  PythonChannel channel(calls);
-  channel.submit({ranges.pointers.data(), 1});
-  collect(channel, 1);
-  channel.submit({ranges.pointers.data() + 1, 1});
-  collect(channel, 1);
-  EXPECT_TRUE(ranges.are_right());
-  EXPECT_EQ(ranges.reads[1].retries, 4U);
-}
-
-TEST(PythonCalls, WhatIsRefusedEndsAtOnceByItsKind) {
-  const Calls calls = PythonCalls::make(options(64, 1, 3600s));
-  Ranges ranges(3);
-  PythonChannel channel(calls);
-  channel.submit(ranges.pointers);
-  calls->refuse(calls->take()->requests, ErrorKind::NotFound, "there is no such file");
-  calls->refuse(calls->take()->requests, ErrorKind::IoError, "access is refused");
-  calls->compare_size(calls->take()->requests, 4096);
-  collect(channel, 3);
-  EXPECT_EQ(kind_of(ranges.reads[0]), ErrorKind::NotFound);
-  EXPECT_EQ(message_of(ranges.reads[1]), "bucket/a, bytes 1,000 to 1,100: access is refused");
-  EXPECT_EQ(kind_of(ranges.reads[2]), ErrorKind::Corruption);
-  EXPECT_TRUE(message_of(ranges.reads[2]).ends_with("the file has 4,096 bytes, and 1,048,576 are expected"));
+  asked->submit();
+  asked->collect(1);
+  EXPECT_TRUE(asked->message(0).ends_with("the last had not returned")) << asked->message(0);
+  asked.reset();  // sanitizers tell if somebody writes there now
+  returns.set_value();
 }
 
 TEST(PythonCalls, ReadsThatNobodyWantsEndWhetherQueuedOrUnderWay) {
-  const Calls calls = PythonCalls::make(options(1, 1, 3600s));
-  Ranges ranges(2);
+  Asked asked(options(1, 1), 2);
   std::atomic<bool> cancelled{false};
-  for (Read& read : ranges.reads) read.cancelled = &cancelled;
-  PythonChannel channel(calls);
-  channel.submit(ranges.pointers);
-  const auto call = calls->take();  // the second waits for the connection
+  for (Read& read : asked.reads) read.cancelled = &cancelled;
+  asked.submit();
+  const auto call = asked.calls->take();  // the second waits for the connection
   cancelled = true;
-  collect(channel, 2);
-  for (const Read& read : ranges.reads) EXPECT_EQ(read.outcome, Outcome::Done);
-  answer(*calls, *call);
-  EXPECT_EQ(ranges.into[0], std::vector<std::byte>(100));
+  asked.collect(2);
+  for (const Read& read : asked.reads) EXPECT_EQ(read.outcome, Outcome::Done);
+  answer(*asked.calls, *call);
+  EXPECT_EQ(asked.into[0], std::vector<std::byte>(100));
 }
 
 TEST(PythonCalls, WakingEndsAWait) {
-  const Calls calls = PythonCalls::make(options(1, 1, 3600s));
-  Ranges ranges(1);
-  PythonChannel channel(calls);
-  channel.submit(ranges.pointers);
+  Asked asked(options(1, 1), 1);
+  asked.submit();
   std::thread waker([&] {
     std::this_thread::sleep_for(20ms);
-    channel.wake();
+    asked.channel.wake();
   });
   std::array<Read*, 1> done{};
-  EXPECT_EQ(channel.wait(done, 100s), 0U);
+  EXPECT_EQ(asked.channel.wait(done, 100s), 0U);
   waker.join();
-  EXPECT_EQ(channel.wait(done, 1ms), 0U);
+  EXPECT_EQ(asked.channel.wait(done, 1ms), 0U);
 }
 
 // Under ThreadSanitizer and AddressSanitizer: nothing is copied to where a channel's reads were once it is gone.
@@ -405,134 +289,50 @@ TEST(PythonCalls, ChannelsAreLeftWhileAnswersAreCopied) {
   for (auto& asker : askers) asker.join();
 }
 
-TEST(PythonCalls, StoppingFailsWhatIsQueuedAndEndsThreads) {
-  const Calls calls = PythonCalls::make(options(1, 1, 3600s));
-  Ranges ranges(2);
-  PythonChannel channel(calls);
-  channel.submit(ranges.pointers);
-  const auto call = calls->take();
-  calls->stop();
-  EXPECT_FALSE(calls->take());
-  collect(channel, 1);
-  EXPECT_TRUE(message_of(ranges.reads[1]).ends_with("its store is read no more: Python ends"));
-  answer(*calls, *call);  // the one that was under way still counts
-  collect(channel, 1);
-  EXPECT_EQ(ranges.into[0], bytes_at(0, 100));
-  Ranges more(1);
-  EXPECT_THROW(channel.submit(more.pointers), Error);
-}
-
-TEST(PythonCalls, WhatFailsAfterStoppingIsNotAskedForAgain) {
-  const Calls calls = PythonCalls::make(options(1, 1, 3600s));
-  Ranges ranges(1);
-  PythonChannel channel(calls);
-  channel.submit(ranges.pointers);
-  const auto call = calls->take();
-  calls->stop();
-  calls->again(call->requests, "it fails", false);
-  collect(channel, 1);
-  EXPECT_TRUE(message_of(ranges.reads[0]).ends_with("its store is read no more: Python ends"));
+TEST(PythonCalls, StoppingFailsWhatIsQueuedEndsThreadsAndAsksForNothingAgain) {
+  Asked asked(options(2, 1), 4);
+  asked.submit(0, 3);
+  const auto first = asked.calls->take();
+  const auto second = asked.calls->take();
+  asked.calls->stop();
+  EXPECT_FALSE(asked.calls->take());
+  asked.collect(1);
+  answer(*asked.calls, *first);  // what was under way still counts
+  asked.calls->again(second->requests, "it fails", false);
+  asked.collect(2);
+  EXPECT_EQ(asked.into[0], bytes_at(0, 100));
+  for (const std::size_t i : {1, 2}) {
+    EXPECT_TRUE(asked.message(i).ends_with("its store is read no more: Python ends")) << asked.message(i);
+  }
+  EXPECT_THROW(asked.submit(3, 1), Error);
 }
 
 TEST(PythonCalls, ThreadsAreWantedWhileNoneIsIdleAndNotBeyondTheConnections) {
-  const Calls calls = PythonCalls::make(options(2, 1, 3600s));
-  Ranges ranges(3);
-  PythonChannel channel(calls);
-  channel.submit(ranges.pointers);
-  const auto first = calls->take();
+  Asked asked(options(2, 1), 3);
+  asked.submit();
+  const auto first = asked.calls->take();
   EXPECT_TRUE(first->wants_thread);
-  calls->has_no_thread();  // it could not be started: the next one that takes a call wants it again
-  answer(*calls, *first);
-  const auto second = calls->take();
+  asked.calls->has_no_thread();  // it could not be started: the next one that takes a call wants it again
+  answer(*asked.calls, *first);
+  const auto second = asked.calls->take();
   EXPECT_TRUE(second->wants_thread);
-  const auto third = calls->take();
+  const auto third = asked.calls->take();
   EXPECT_TRUE(third->wants_thread);  // the one that waits while both connections are in use
-  answer(*calls, *second);
-  answer(*calls, *third);
-  collect(channel, 3);
-  EXPECT_TRUE(ranges.are_right());
-}
-
-TEST(PythonCalls, WhatNoThreadIsFreeForFailsAtTheDeadline) {
-  const Calls calls = PythonCalls::make(options(1, 1, 200ms));
-  Ranges ranges(3);
-  PythonChannel channel(calls);
-  const auto begin_one = [&](std::size_t i) { channel.submit({&ranges.pointers[i], 1}); };
-  begin_one(0);
-  const auto first = calls->take();  // both threads that one connection has; neither returns
-  collect(channel, 1);
-  begin_one(1);
-  const auto second = calls->take();
-  collect(channel, 1);
-  begin_one(2);
-  const Clock::time_point begin = Clock::now();
-  collect(channel, 1);
-  EXPECT_GE(Clock::now() - begin, 190ms);
-  EXPECT_TRUE(message_of(ranges.reads[2])
-                  .ends_with("no thread was free to ask for it in 0.2 s: 2 calls of its store have not returned"))
-      << message_of(ranges.reads[2]);
+  answer(*asked.calls, *second);
+  answer(*asked.calls, *third);
+  asked.collect(3);
+  EXPECT_TRUE(asked.are_right());
 }
 
 TEST(PythonCalls, WhatWaitsLongBehindCallsThatReturnDoesNotFail) {
-  const Calls calls = PythonCalls::make(options(1, 1, 300ms));
-  const Workers workers(calls, [&calls](const auto& call) {
+  Asked asked(options(1, 1, 300ms), 12);
+  const Workers workers(asked.calls, [&](const auto& call) {
     std::this_thread::sleep_for(50ms);
-    answer(*calls, call);
+    answer(*asked.calls, call);
   });
-  Ranges ranges(12);
-  PythonChannel channel(calls);
-  channel.submit(ranges.pointers);
-  collect(channel, 12);
-  EXPECT_TRUE(ranges.are_right());
-}
-
-// --- requests that are not reads
-
-struct Asking {
-  explicit Asking(Calls asked) : calls(std::move(asked)) {}
-  ~Asking() { calls->leave(asker); }
-  Asking(const Asking&) = delete;
-  Asking& operator=(const Asking&) = delete;
-
-  std::shared_ptr<StoreRequest> ask(Wanted wanted, std::uint64_t most = 0) {
-    auto request = std::make_shared<StoreRequest>();
-    request->wanted = wanted;
-    request->path = "bucket/a";
-    request->most = most;
-    calls->push(asker, {request});
-    return request;
-  }
-  void collect() {
-    StoreRequests ended;
-    calls->collect(asker, ended, 10s);
-    EXPECT_EQ(ended.size(), 1U);
-  }
-
-  Calls calls;
-  Asker asker;
-};
-
-TEST(PythonCalls, SizesNamesAndWholeFilesAreAnswered) {
-  const Calls calls = PythonCalls::make(options(4, 4));
-  Asking asking(calls);
-  const auto size = asking.ask(Wanted::Size);
-  calls->give_size(calls->take()->requests, 12);
-  asking.collect();
-  EXPECT_EQ(size->bytes, 12U);
-  const auto names = asking.ask(Wanted::Names);
-  calls->give_names(calls->take()->requests, {"a", "b/"});
-  asking.collect();
-  EXPECT_EQ(names->names, (std::vector<std::string>{"a", "b/"}));
-  const std::string text = "{\"version\": 1}";
-  const auto bytes = std::as_bytes(std::span(text));
-  const auto whole = asking.ask(Wanted::Whole, text.size());
-  calls->give(calls->take()->requests, {&bytes, 1});
-  asking.collect();
-  EXPECT_EQ(whole->text, text);
-  const auto longer = asking.ask(Wanted::Whole, text.size() - 1);
-  calls->give(calls->take()->requests, {&bytes, 1});
-  asking.collect();
-  EXPECT_TRUE(longer->error);
+  asked.submit();
+  asked.collect(12);
+  EXPECT_TRUE(asked.are_right());
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 
 namespace penstock::testing {
@@ -47,6 +48,11 @@ std::uint64_t Driven::bytes_read(const std::string& suffix) const {
   return bytes;
 }
 
+std::size_t Driven::reads_of(const std::string& suffix) const {
+  return static_cast<std::size_t>(
+      std::count_if(reads.begin(), reads.end(), [&](const Read& read) { return read.file->path().ends_with(suffix); }));
+}
+
 void perform(const Read& read) {
   ASSERT_LE(read.offset + read.size, read.file->bytes) << read.file->path();
   ASSERT_GT(read.size, 0U);
@@ -78,6 +84,24 @@ void drive(const Source& source, std::uint64_t index, Driven& out, Parts wanted)
     }
   }
   if (has_spans(wanted)) source.spans(out.row, out.row.spans);
+}
+
+std::uint64_t drive_all(const Source& source, std::uint64_t step) {
+  std::uint64_t refused = 0;
+  for (std::uint64_t i = 0; i < source.info().size; i += step) {
+    Driven out;
+    try {
+      drive(source, i, out);
+      for (const Span& span : out.row.spans) {
+        EXPECT_LE(span.start, span.stop);
+        EXPECT_LE(span.stop, out.row.length);
+      }
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::Corruption) << error.what();
+      ++refused;
+    }
+  }
+  return refused;
 }
 
 }  // namespace penstock::testing

@@ -15,6 +15,8 @@ std::atomic<bool> all_following{false};
 std::atomic<std::uint64_t> until_failure{0};
 std::atomic<std::uint64_t> failed{0};
 std::atomic<std::int64_t> in_use{0};
+std::atomic<std::uint64_t> blocks{0};
+std::atomic<std::uint64_t> bytes{0};
 
 bool fails() noexcept {
   if (!armed.load(std::memory_order_acquire) || !counts_here) return false;
@@ -27,8 +29,11 @@ bool fails() noexcept {
   return true;
 }
 
-[[maybe_unused]] void* counted(void* memory) noexcept {
-  if (memory != nullptr) ++in_use;
+void* counted(void* memory, std::size_t size) noexcept {
+  if (memory == nullptr) return memory;
+  ++in_use;
+  ++blocks;
+  bytes += size;
   return memory;
 }
 
@@ -57,6 +62,10 @@ std::int64_t blocks_in_use() noexcept {
   return in_use;
 }
 
+Allocated allocated() noexcept {
+  return {blocks, bytes};
+}
+
 }  // namespace penstock::testing
 
 using penstock::testing::counted;
@@ -68,10 +77,10 @@ using penstock::testing::in_use;
 [[gnu::noinline]] void* operator new(std::size_t size) {
   void* const memory = fails() ? nullptr : std::malloc(size);
   if (memory == nullptr) throw std::bad_alloc();
-  return counted(memory);
+  return counted(memory, size);
 }
 [[gnu::noinline]] void* operator new(std::size_t size, const std::nothrow_t& /*tag*/) noexcept {
-  return fails() ? nullptr : counted(std::malloc(size));
+  return fails() ? nullptr : counted(std::malloc(size), size);
 }
 [[gnu::noinline]] void operator delete(void* memory) noexcept {
   if (memory != nullptr) --in_use;
@@ -92,20 +101,20 @@ void* __libc_memalign(std::size_t alignment, std::size_t size);  // NOLINT(bugpr
 void __libc_free(void* memory);                                  // NOLINT(bugprone-reserved-identifier)
 
 void* malloc(std::size_t size) {
-  return fails() ? nullptr : counted(__libc_malloc(size));
+  return fails() ? nullptr : counted(__libc_malloc(size), size);
 }
 void* calloc(std::size_t count, std::size_t size) {
-  return fails() ? nullptr : counted(__libc_calloc(count, size));
+  return fails() ? nullptr : counted(__libc_calloc(count, size), count * size);
 }
 void* realloc(void* memory, std::size_t size) {
   if (fails()) return nullptr;
   void* const moved = __libc_realloc(memory, size);
-  if (memory == nullptr) return counted(moved);
+  if (memory == nullptr) return counted(moved, size);
   if (size == 0) --in_use;
   return moved;
 }
 void* aligned_alloc(std::size_t alignment, std::size_t size) {
-  return fails() ? nullptr : counted(__libc_memalign(alignment, size));
+  return fails() ? nullptr : counted(__libc_memalign(alignment, size), size);
 }
 void* memalign(std::size_t alignment, std::size_t size) {
   return aligned_alloc(alignment, size);

@@ -17,5 +17,11 @@ std::uint64_t failed_allocations() noexcept;
 
 /// Blocks of memory that are in use.
 std::int64_t blocks_in_use() noexcept;
+/// Since the process began.
+struct Allocated {
+  std::uint64_t blocks = 0;
+  std::uint64_t bytes = 0;
+};
+Allocated allocated() noexcept;
 
 }  // namespace penstock::testing

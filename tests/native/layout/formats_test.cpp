@@ -5,8 +5,7 @@
 #include "tests/native/layout/drive.h"
 
 #include <gtest/gtest.h>
-
-#include <filesystem>
+#include <sys/stat.h>
 
 namespace penstock::testing {
 namespace {
@@ -22,14 +21,11 @@ TEST(FormatsTest, APathIsOfTheFirstFormatThatRecognisesIt) {
     write_file(folder.path(name), {});
   }
   EXPECT_EQ(recognised(folder.path()), "penstock");
-  EXPECT_EQ(recognised(folder.path("pair")), "megatron");
-  EXPECT_EQ(recognised(folder.path("pair.bin")), "megatron");
-  EXPECT_EQ(recognised(folder.path("pair.idx")), "megatron");
-  EXPECT_EQ(recognised(folder.path("dotted.v1")), "megatron");
-  EXPECT_EQ(recognised(folder.path("half.idx")), "megatron") << "opening it says that the .bin is missing";
-  EXPECT_EQ(recognised(folder.path("half")), "");
+  for (const char* name : {"pair", "pair.bin", "pair.idx", "dotted.v1", "half.idx"}) {  // whose .bin is missing
+    EXPECT_EQ(recognised(folder.path(name)), "megatron") << name;
+  }
+  for (const char* name : {"half", "nothing"}) EXPECT_EQ(recognised(folder.path(name)), "") << name;
   EXPECT_EQ(recognised(folder.path("lone.bin")), "raw");
-  EXPECT_EQ(recognised(folder.path("nothing")), "");
   std::filesystem::create_symlink(folder.path("nothing"), folder.path("dangling"));
   EXPECT_EQ(recognised(folder.path("dangling")), "raw") << "opening it says that it leads nowhere";
 }
@@ -46,6 +42,17 @@ TEST(FormatsTest, NamesAreUniqueAndOpenWhatTheyNameOrSayWhyNot) {
   EXPECT_EQ(dataset->record_count(), 6U);
   expect_error([&] { layout::open_as("parquet", {local(folder.path("a.bin"))}, {}); }, ErrorKind::InvalidArgument,
                "parquet");
+}
+
+TEST(FormatsTest, AManifestThatIsNoFileIsRefused) {
+  const TemporaryFolder folder;
+  const std::string file = folder.path("dataset.json");
+  const auto open = [&] { layout::open_dataset(local(folder.path())); };
+  std::filesystem::create_directory(file);
+  expect_error(open, ErrorKind::Corruption, "not a regular file");
+  std::filesystem::remove(file);
+  ASSERT_EQ(::mkfifo(file.c_str(), 0600), 0);
+  expect_error(open, ErrorKind::Corruption, "not a regular file");
 }
 
 }  // namespace

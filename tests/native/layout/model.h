@@ -5,10 +5,6 @@
 #include "layout/dataset.h"
 #include "tests/native/layout/drive.h"
 
-#include <cstdint>
-#include <string>
-#include <vector>
-
 namespace penstock::testing {
 
 /// One span: its number of records, its entry.
@@ -25,6 +21,9 @@ struct ModelShard {
 
   [[nodiscard]] std::uint64_t records() const;
 };
+
+/// Spans of these lengths, each with an entry of its own.
+ModelShard shard_of(const std::vector<std::uint64_t>& lengths);
 
 class Model {
  public:
@@ -49,7 +48,6 @@ class Model {
   };
   [[nodiscard]] Place place(std::uint64_t i) const;
   [[nodiscard]] std::vector<std::uint64_t> find_owners(const ModelShard& shard) const;
-  [[nodiscard]] std::string entry(const Place& place, std::uint64_t owner) const;
   void append_record(std::vector<std::byte>& out, const Place& at) const;
   void write_shard(layout::Dataset& dataset, std::uint64_t number) const;
 
@@ -64,6 +62,11 @@ class Model {
 /// A row's records and spans are exactly the model's; entries too where they were read.
 void expect_row(const Model& model, const Source& source, const Driven& driven, std::uint64_t begin, std::uint64_t end);
 
+/// Twelve documents in two shards, with an empty one between them.
+Model some_documents();
+
+/// Each window equals the model.
+void expect_windows(const Model& model, std::uint64_t window, std::uint64_t lookahead);
 /// All windows of all sizes with lookahead 0 to 2 equal the model, whether the source keeps metadata or not.
 void expect_all_windows(const Model& model);
 

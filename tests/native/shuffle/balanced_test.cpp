@@ -5,10 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <map>
-#include <set>
-#include <vector>
 
 namespace penstock::shuffle {
 namespace {
@@ -56,13 +53,12 @@ TEST(Balanced, MembersOfAClassComeOnceInEpochsOfTheirOwn) {
   for (const std::uint64_t index : indices(make_balanced(3), 0, 1, 4 * 60)) of_class[kLabels[index]].push_back(index);
   std::set<std::vector<std::uint64_t>> orders;
   for (const auto& [label, seen] : of_class) {
-    const auto count = static_cast<std::size_t>(std::count(kLabels.begin(), kLabels.end(), label));
+    const auto count = std::count(kLabels.begin(), kLabels.end(), label);
     ASSERT_EQ(seen.size(), 60U);
-    for (std::size_t at = 0; at < seen.size(); at += count) {
-      const std::vector<std::uint64_t> epoch(seen.begin() + static_cast<std::ptrdiff_t>(at),
-                                             seen.begin() + static_cast<std::ptrdiff_t>(at + count));
+    for (auto at = seen.begin(); at != seen.end(); at += count) {
+      const std::vector<std::uint64_t> epoch(at, at + count);
       if (label == 1) orders.insert(epoch);
-      EXPECT_EQ(std::set<std::uint64_t>(epoch.begin(), epoch.end()).size(), count) << label;
+      EXPECT_EQ(std::set<std::uint64_t>(epoch.begin(), epoch.end()).size(), epoch.size()) << label;
     }
   }
   EXPECT_EQ(orders.size(), 10U);  // of six members: ten epochs, no two alike
@@ -80,14 +76,10 @@ TEST(Balanced, WhatIsReadTogetherDecidesNoPosition) {
   }
 }
 
-TEST(Balanced, SaysWhatDecidesIt) {
-  EXPECT_EQ(make_balanced(3).identity(9).rfind(R"({"algorithm":1,"name":"balanced","seed":3,"size":13,"table":")", 0),
-            0U);
+TEST(Balanced, SaysItsClassesAndRefusesWhatCannotBe) {
   std::vector<std::int32_t> other = kLabels;
   other[5] = 0;
   EXPECT_NE(Balanced(ClassMembers(other, 5), 3, 13, 1, 1).identity(9), make_balanced(3).identity(9));
-  EXPECT_NE(indices(make_balanced(3), 0, 1, 40), indices(make_balanced(4), 0, 1, 40));
-  EXPECT_THROW(make_balanced(3, 0), Error);
   EXPECT_THROW(make_balanced(3, 13, 0), Error);
   EXPECT_THROW(make_balanced(3, 13, 1, 0), Error);
 }

@@ -7,9 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <random>
-#include <set>
 
 namespace penstock::shuffle {
 namespace {
@@ -34,15 +32,12 @@ TEST(BucketedTest, BucketsOfAPoolAreThoseOfItsSortedUniformOrder) {
         std::stable_sort(wanted.begin(), wanted.end(),
                          [&](std::uint64_t a, std::uint64_t b) { return lengths[a] < lengths[b]; });
         const std::vector<std::uint64_t> seen = indices(order, begin, 1, count);
-        std::multiset<std::vector<std::uint64_t>> buckets;
-        std::multiset<std::vector<std::uint64_t>> found;
-        for (std::uint64_t at = 0; at + bucket <= count; at += bucket) {
-          const auto from = static_cast<std::ptrdiff_t>(at);
-          const auto to = static_cast<std::ptrdiff_t>(at + bucket);
-          buckets.emplace(wanted.begin() + from, wanted.begin() + to);
-          found.emplace(seen.begin() + from, seen.begin() + to);
-        }
-        ASSERT_EQ(buckets, found) << size << " " << pool << " " << bucket << " at " << begin;
+        const auto buckets_of = [&, step = static_cast<std::ptrdiff_t>(bucket)](const std::vector<std::uint64_t>& all) {
+          std::multiset<std::vector<std::uint64_t>> buckets;
+          for (auto at = all.begin(); all.end() - at >= step; at += step) buckets.emplace(at, at + step);
+          return buckets;
+        };
+        ASSERT_EQ(buckets_of(wanted), buckets_of(seen)) << size << " " << pool << " " << bucket << " at " << begin;
         const auto rest = static_cast<std::ptrdiff_t>(count / bucket * bucket);
         ASSERT_TRUE(std::equal(wanted.begin() + rest, wanted.end(), seen.begin() + rest));
         begin += count;
@@ -55,24 +50,25 @@ TEST(BucketedTest, BucketsAreInAnOrderOfTheirOwnInEveryPoolAndEpoch) {
   const std::vector<std::uint32_t> lengths = some_lengths(8'192);
   const Bucketed order(lengths, 1, 4'096, 64);
   std::set<std::vector<std::uint32_t>> orders;
+  std::uint64_t longest_last = 0;
   for (std::uint64_t pool = 0; pool < 6; ++pool) {
     std::vector<std::uint32_t> shortest;
     for (const std::uint64_t index : indices(order, pool * 4'096, 64, 64)) shortest.push_back(lengths[index]);
     EXPECT_FALSE(std::is_sorted(shortest.begin(), shortest.end()));
+    longest_last += shortest.back() == *std::max_element(shortest.begin(), shortest.end()) ? 1 : 0;
     orders.insert(shortest);
   }
   EXPECT_EQ(orders.size(), 6U);
+  EXPECT_LT(longest_last, 6U) << "the last full bucket is mixed too";
 }
 
 TEST(BucketedTest, WhatCannotBeIsRefusedAndLengthsAreInTheIdentity) {
-  EXPECT_THROW(Bucketed({}, 0, 4, 2), Error);
   EXPECT_THROW(Bucketed({1}, 0, 0, 1), Error);
   EXPECT_THROW(Bucketed({1}, 0, 4, 0), Error);
   EXPECT_THROW(Bucketed({1}, 0, 4, 5), Error);
   const Bucketed one({1, 2, 3}, 7, 4, 2);
-  EXPECT_EQ(one.identity(0), one.identity(100));
   EXPECT_NE(one.identity(0), Bucketed({1, 2, 4}, 7, 4, 2).identity(0));
-  EXPECT_EQ(one.identity(0).substr(0, 45), R"({"algorithm":1,"bucket":2,"lengths":")" + one.identity(0).substr(37, 8));
+  EXPECT_TRUE(one.identity(0).starts_with(R"({"algorithm":1,"bucket":2,"lengths":")")) << one.identity(0);
 }
 
 }  // namespace

@@ -1,12 +1,13 @@
-// What the tests of all orders share: picks as plain vectors, and the promises that hold for each.
+// What the tests of all orders share: picks as plain vectors, the promises that hold for each, and frozen values.
 #pragma once
 
 #include "core/job/order.h"
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cstdint>
+#include <fstream>
 #include <set>
 #include <vector>
 
@@ -69,6 +70,12 @@ inline void expect_fetches_end(const Order& order, std::uint64_t positions) {
     ASSERT_FALSE(before.contains(all[position].fetch)) << order.identity(Order::kNever) << " at " << position;
     now.insert(all[position].fetch);
   }
+}
+
+/// The frozen values of tests/golden/permutation.json. They come from tests/python/permutation_reference.py.
+inline nlohmann::json golden() {
+  std::ifstream file(PENSTOCK_GOLDEN_FOLDER "/permutation.json");
+  return nlohmann::json::parse(file);
 }
 
 }  // namespace penstock::shuffle

@@ -1,23 +1,22 @@
 // What every order promises, of whatever size.
 #include "core/job/order.h"
 
+#include "core/base/error.h"
 #include "order_checks.h"
 #include "shuffle/balanced.h"
 #include "shuffle/blocks.h"
 #include "shuffle/bucketed.h"
 #include "shuffle/grown.h"
+#include "shuffle/permutation.h"
 #include "shuffle/sequential.h"
 #include "shuffle/uniform.h"
 #include "shuffle/weighted.h"
 
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 #include <functional>
 #include <memory>
-#include <string>
 #include <thread>
-#include <vector>
 
 namespace penstock::shuffle {
 namespace {
@@ -91,7 +90,7 @@ TEST_P(EveryOrder, AnyStrideAndAnyPositionsGiveWhatSinglePositionsGive) {
     const Made order = GetParam().make(n, 9);
     expect_strides_agree(*order);
     std::vector<std::uint64_t> positions;
-    for (std::uint64_t p = 2; p < 150; p += 1 + p % 5) positions.push_back(p);
+    for (std::uint64_t p = 2; p < 150; p += p < 90 ? 1 + p % 5 : 1) positions.push_back(p);  // where a part ends, too
     std::vector<Pick> out(positions.size());
     order->pick_at(positions, out);
     for (std::size_t i = 0; i < out.size(); ++i) ASSERT_EQ(out[i], picks(*order, positions[i], 1, 1)[0]);
@@ -125,6 +124,54 @@ TEST_P(EveryOrder, ItsIdentityIsCanonicalAndOfWhatDecidesIt) {
   const Made other = GetParam().make(100, 8);
   EXPECT_EQ(other->identity(Order::kNever) != text, GetParam().has_seed);
   EXPECT_EQ(indices(*other, 0, 1, 300) != indices(*order, 0, 1, 300), GetParam().has_seed);
+  EXPECT_EQ(order->end(12), Order::kNever);
+}
+
+// Epoch 1 of a seed is not epoch 0 of the next one either.
+TEST_P(EveryOrder, EpochsOfNeighbouringSeedsAreAllDifferent) {
+  if (!GetParam().has_seed) return;
+  std::set<std::vector<std::uint64_t>> seen;
+  for (std::uint64_t seed = 0; seed < 4; ++seed) {
+    const Made order = GetParam().make(1003, seed);
+    for (std::uint64_t epoch = 0; epoch < 2; ++epoch) seen.insert(indices(*order, epoch * 1003, 1, 1003));
+  }
+  EXPECT_EQ(seen.size(), 8U);
+}
+
+TEST_P(EveryOrder, RefusesAStrideAndASizeOfZero) {
+  EXPECT_THROW(picks(*GetParam().make(10, 1), 0, 0, 3), Error);
+  EXPECT_THROW(GetParam().make(0, 1), Error);
+}
+
+TEST(Uniform, EpochEIsThePermutationOfSeedAndE) {
+  const Uniform order(1000, UINT64_MAX);
+  for (std::uint32_t epoch = 0; epoch < 4; ++epoch) {
+    const Permutation permutation(1000, UINT64_MAX, epoch);
+    const std::vector<Pick> all = picks(order, epoch * 1000ULL, 1, 1000);
+    for (std::uint64_t i = 0; i < 1000; ++i) EXPECT_EQ(all[i], (Pick{permutation(i), epoch * 1000 + i, 0, epoch}));
+  }
+  EXPECT_EQ(order.identity(0), R"({"algorithm":1,"name":"uniform","seed":18446744073709551615,"size":1000})");
+  EXPECT_EQ(picks(Uniform(1, 1), UINT32_MAX, 1, 1)[0], (Pick{0, UINT32_MAX, 0, UINT32_MAX}));
+  EXPECT_THROW(picks(Uniform(1, 1), std::uint64_t{1} << 32, 1, 1), Error);
+  EXPECT_THROW(Uniform((std::uint64_t{1} << 52) + 1, 1), Error);
+}
+
+TEST(Sequential, GivesTheObservationsAsTheyStandOrMixedWithinTheirFetch) {
+  const std::vector<Pick> expected = {{1, 0, 0, 0}, {2, 0, 0, 0}, {0, 1, 0, 1},
+                                      {1, 1, 0, 1}, {2, 1, 0, 1}, {0, 2, 0, 2}};
+  EXPECT_EQ(picks(Sequential(3), 1, 1, 6), expected);
+  for (const std::uint64_t n : {1U, 50U, 1000U, 3001U}) {
+    for (const std::uint64_t fetch : {1U, 7U, 64U, 1024U, 5000U}) {
+      const Sequential order(n, 9, fetch);
+      expect_whole_epoch(order, 3);
+      expect_fetches_end(order, 4 * n);
+      const std::vector<Pick> all = picks(order, 0, 1, n);
+      for (std::uint64_t p = 0; p < n; ++p) ASSERT_EQ(all[p].index / fetch, p / fetch);
+    }
+  }
+  EXPECT_EQ(Sequential(10).fetch_end(3), 10U);
+  EXPECT_EQ(Sequential(3000).fetch_end(3000 + 1024), 3000U + 2048U);
+  EXPECT_THROW(Sequential(10, 1, 0), Error);
 }
 
 }  // namespace

@@ -36,9 +36,8 @@ std::string edited(std::string text, const std::string& from, const std::string&
 }
 
 void expect_refused(const std::string& text, const std::string& words, ErrorKind kind = ErrorKind::Corruption) {
-  const std::string said = testing::message_of([&] { parse_manifest(text, "d/dataset.json"); }, kind);
-  EXPECT_NE(said.find(words), std::string::npos) << said << "\nexpected: " << words;
-  EXPECT_NE(said.find("dataset.json"), std::string::npos) << said;
+  testing::expect_error([&] { parse_manifest(text, "d/dataset.json"); }, kind, words);
+  testing::expect_error([&] { parse_manifest(text, "d/dataset.json"); }, kind, "dataset.json");
 }
 
 TEST(Manifest, WhatIsWrittenIsReadAgain) {
@@ -51,49 +50,16 @@ TEST(Manifest, WhatIsWrittenIsReadAgain) {
   }
 }
 
-TEST(Manifest, WhatWouldTakeMuchMoreMemoryThanItsTextIsRefused) {
-  const std::string text = write_manifest(make());
-  const auto of = [](const char* piece, std::size_t bytes) {
-    std::string made;
-    while (made.size() < bytes) made += piece;
-    return made;
-  };
-  const std::string key = "\"codec\":";
-  expect_refused(edited(text, key, "\"x\":[" + of("\"a text\",", 17U << 20) + "1]," + key),
-                 "at most 16,777,216 are accepted");
-  expect_refused(edited(text, key, "\"x\":[" + of("1,", 17U << 20) + "1]," + key), "this is no list of shards");
-  expect_refused(edited(text, key, "\"x\":[" + of("1,", 17U << 20) + "1},"), "not valid JSON");
-  expect_refused(edited(text, key, "\"x\":\"" + of("y", 5U << 20) + "\"," + key), "without a separator");
-  expect_refused(edited(text, "\"shards\": [", "\"shards\": [" + of("1,", 5U << 20)), "a shard that is no object");
-}
-
-TEST(Manifest, WhatAFileSaysIsQuotedInPart) {
-  const std::string text = write_manifest(make());
-  const std::string longer(100'000, 'x');
-  for (const std::string& edit : {edited(text, "\"mode\": \"stream\"", "\"mode\": \"" + longer + "\""),
-                                  edited(text, "\"name\":\"00000\"", "\"name\":\"" + longer + "\"")}) {
-    const std::string said = testing::message_of([&] { parse_manifest(edit, "d"); }, ErrorKind::Corruption);
-    EXPECT_LT(said.size(), 300U) << said;
-    EXPECT_NE(said.find("… (100,000 bytes)"), std::string::npos) << said;
-  }
-}
-
 TEST(Manifest, EveryCutAndEveryFlippedBitIsRefused) {
   const std::string text = write_manifest(make());
   for (std::size_t size = 0; size < text.size(); ++size) {
     EXPECT_THROW(parse_manifest(text.substr(0, size), "d"), Error) << size;
   }
-  std::size_t refused = 0;
   for (std::size_t bit = 0; bit < text.size() * 8; ++bit) {
     std::string flipped = text;
     flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << (bit % 8)));
-    try {
-      parse_manifest(flipped, "d");
-    } catch (const Error&) {
-      ++refused;
-    }
+    EXPECT_THROW(parse_manifest(flipped, "d"), Error) << bit;
   }
-  EXPECT_EQ(refused, text.size() * 8);
 }
 
 TEST(Manifest, DamageUnderARightSealNeverCrashes) {
@@ -156,10 +122,8 @@ Manifest make_with_columns() {
       parse_column_types(R"([["a \"name\"","category"],["score","<f4"],["X","<f8",[2,3]],["line","category"]])");
   const auto names = std::make_shared<const Categories>(Categories{"x", "y\n"});
   const auto none = std::make_shared<const Categories>();
-  for (ShardInfo& shard : manifest.shards) {
-    shard.columns = std::make_shared<const ShardColumns>(
-        ShardColumns{{kDigestBytes, kDigestBytes, kDigestBytes, kDigestBytes}, {names, nullptr, nullptr, none}});
-  }
+  const ShardColumns columns{std::vector(4, kDigestBytes), {names, nullptr, nullptr, none}};
+  for (ShardInfo& shard : manifest.shards) shard.columns = std::make_shared<const ShardColumns>(columns);
   return manifest;
 }
 
@@ -177,9 +141,13 @@ TEST(Manifest, ColumnsComeBackAndAreNoPartOfTheFingerprint) {
   }
   EXPECT_EQ(read.shards[0].columns->categories[0], read.shards[1].columns->categories[0]) << "a table is there once";
   EXPECT_EQ(write_manifest(read), text);
-  const std::string shard_text = write_shard_manifest(made.format, made.shards[0]);
+  ShardInfo made_shard = made.shards[0];
+  made_shard.task_json = R"({"input":"a"})";
+  const std::string shard_text = write_shard_manifest(made.format, made_shard);
   const auto [format, shard] = parse_shard_manifest(shard_text, "s");
   EXPECT_EQ(write_shard_manifest(format, shard), shard_text);
+  EXPECT_EQ(shard.task_json, made_shard.task_json);
+  EXPECT_THROW(parse_manifest(shard_text, "s"), Error);
   // Three entries: codes of one byte, from 64 on floats of 4, from 128 on arrays of 48, from 320 on codes.
   EXPECT_EQ(shard_files(made.format, made.shards[0]).back().bytes, 320U + 3U);
   EXPECT_EQ(std::string_view(shard_files(made.format, made.shards[0]).back().name), kColumnsName);
@@ -199,7 +167,6 @@ TEST(Manifest, RefusesColumnsThatCannotBe) {
                  "the table of the column line is no list of different names");
   const std::string named = "\"a \\\"name\\\"\":2";
   expect_refused(edited(text, named, "\"a \\\"name\\\"\":[0,0]"), "is no list of different names");
-  expect_refused(edited(text, named, "\"a \\\"name\\\"\":[2]"), "is no list of different names");
   expect_refused(edited(text, named, "\"a \\\"name\\\"\":[0,\"x\"]"), "a number of the column");
   expect_refused(edited(text, named, "\"a \\\"name\\\"\":\"x\""), "");
   expect_refused(edited(text, "\"columns.bin\":323", "\"columns.bin\":322"), "its counts make 323");
@@ -249,18 +216,18 @@ TEST(Manifest, RefusesInTheListOfShardsWhatItRefusesElsewhere) {
   expect_refused(edited(text, "\"digests\":{", "\"digests\":1,\"other\":{"), "\"digests\" is no object");
   expect_refused(edited(text, "\"fields\":{\"token\"", "\"fields\":3,\"other\":{\"token\""), "is no object");
   expect_refused(edited(text, "\"shards\": [", "\"shards\": [7, "), "no object");
-  expect_refused(edited(text, "\"shards\": [", "\"shards\": 7, \"other\": ["), "no list of shards");
   expect_refused(edited(text, "\"shards\": [", "\"shards\": [], \"other\": ["), "no list of shards");
   expect_refused(edited(text, "\"shards\": [", "\"other\": ["), "\"shards\" is missing");
   expect_refused(edited(text, "\"shards\": [", "\"shards\": [], \"shards\": ["), "");
   expect_refused(edited(text, "\n  ],", "\n  ]],"), "not valid JSON at byte");
 }
 
-TEST(Manifest, MembersMayStandInAnyOrderAndInEscapes) {
+TEST(Manifest, MembersMayStandInAnyOrderAndInEscapesAndUnknownOnesArePassedOver) {
   for (const char* layout : {"compact", "ids"}) {
     const std::string text = write_manifest(make(layout));
     nlohmann::json object = nlohmann::json::parse(text);  // which sorts its members: "shards" before "version"
     object.erase("crc32c");
+    object["later"] = {1};
     object["shards"][0]["later"] = {1, {{"a", nullptr}}};
     std::string body = object.dump(1);
     body.replace(body.rfind("\n}"), 2, ",");
@@ -272,12 +239,6 @@ TEST(Manifest, MembersMayStandInAnyOrderAndInEscapes) {
     }
     EXPECT_EQ(write_manifest(parse_manifest(seal_json(body), "d")), text);
   }
-}
-
-TEST(Manifest, UnknownMembersArePassedOver) {
-  const std::string text = write_manifest(make());
-  const Manifest read = parse_manifest(edited(text, "\"mode\"", "\"later\": [1],\n  \"mode\""), "d");
-  EXPECT_EQ(read.fingerprint, parse_manifest(text, "d").fingerprint);
 }
 
 TEST(Manifest, TheFingerprintIsOfContentAlone) {
@@ -292,15 +253,6 @@ TEST(Manifest, TheFingerprintIsOfContentAlone) {
   Manifest split = make();
   split.shards.pop_back();
   EXPECT_NE(fingerprint_of(split.format, split.shards), fingerprint);
-}
-
-TEST(Manifest, ShardManifestKeepsItsTask) {
-  const Manifest manifest = make();
-  ShardInfo shard = manifest.shards[0];
-  shard.task_json = R"({"input":"a"})";
-  const std::string text = write_shard_manifest(manifest.format, shard);
-  EXPECT_EQ(parse_shard_manifest(text, "s").second.task_json, shard.task_json);
-  EXPECT_THROW(parse_manifest(text, "s"), Error);
 }
 
 TEST(Digest, KnownAnswers) {

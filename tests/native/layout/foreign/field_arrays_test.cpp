@@ -1,18 +1,12 @@
 // Documents whose fields are arrays beside each other in a file: found, cast, put in order; and refused in words.
+// (Files that changed: tests/python/data/test_in_place.py.)
 #include "layout/foreign/field_arrays.h"
 
 #include "core/base/error.h"
-#include "core/io/local/open_file.h"
 #include "layout/reading/reads.h"
 #include "tests/native/layout/drive.h"
 
 #include <gtest/gtest.h>
-
-#include <sys/stat.h>
-
-#include <functional>
-#include <string>
-#include <vector>
 
 namespace penstock::testing {
 namespace {
@@ -29,12 +23,11 @@ class FieldArraysTest : public ::testing::Test {
     std::vector<std::uint64_t> gene_chunks(3);
     std::vector<std::uint64_t> value_chunks(3);
     const auto append = [&]<typename T>(const std::vector<T>& all, std::size_t chunk) {
-      const std::uint64_t at = bytes.size();
-      const auto part = bytes_of(
-          std::vector<T>(all.begin() + static_cast<std::ptrdiff_t>(3 * chunk),
-                         all.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(all.size(), 3 * chunk + 3))));
-      bytes.insert(bytes.end(), part.begin(), part.end());
-      return at;
+      const std::vector<std::byte> raw = bytes_of(all);
+      const auto part = std::span(raw).subspan(3 * chunk * sizeof(T));
+      const auto rest = part.first(std::min(part.size(), 3 * sizeof(T)));
+      bytes.insert(bytes.end(), rest.begin(), rest.end());
+      return bytes.size() - rest.size();
     };
     gene_chunks[2] = append(genes, 2);
     gene_chunks[0] = append(genes, 0);
@@ -49,6 +42,7 @@ class FieldArraysTest : public ::testing::Test {
     file.arrays.values = {"count", type_of<Value>(), type_of<Value>(), 3, value_chunks};
     return file;
   }
+  FieldArraysFile good() { return put<std::int32_t, float>({0, 1, 2, 3, 4, 5, 6}, {0, 1, 2, 3, 4, 5, 6}); }
 
   template <typename T>
   static ScalarType type_of() {
@@ -58,16 +52,14 @@ class FieldArraysTest : public ::testing::Test {
   template <typename Value>
   static void expect_document(const layout::DatasetPtr& dataset, std::uint64_t index,
                               const std::vector<std::uint32_t>& genes, const std::vector<Value>& values) {
-    const auto source = layout::make_documents(dataset);
-    Driven driven;
-    drive(*source, index, driven);
-    ASSERT_EQ(driven.row.length, genes.size());
+    const Driven row = driven(*layout::make_documents(dataset), index);
+    ASSERT_EQ(row.row.length, genes.size());
     for (std::size_t i = 0; i < genes.size(); ++i) {
-      EXPECT_EQ(layout::load_at<std::uint32_t>(driven.row.records, i), genes[i]) << index << " " << i;
-      EXPECT_EQ(layout::load_at<Value>(driven.row.records + 4 * genes.size(), i), values[i]) << index << " " << i;
+      EXPECT_EQ(layout::load_at<std::uint32_t>(row.row.records, i), genes[i]) << index << " " << i;
+      EXPECT_EQ(layout::load_at<Value>(row.row.records + 4 * genes.size(), i), values[i]) << index << " " << i;
     }
-    ASSERT_EQ(driven.row.spans.size(), 1U);
-    EXPECT_EQ(driven.row.spans[0].entry, index);
+    ASSERT_EQ(row.row.spans.size(), 1U);
+    EXPECT_EQ(row.row.spans[0].entry, index);
   }
 
   static void expect_refused(FieldArraysFile file, ErrorKind kind, const std::string& words) {
@@ -87,22 +79,13 @@ TEST_F(FieldArraysTest, DocumentsAreReadFromChunksAndPutInTheOrderOfGenes) {
   expect_document<float>(dataset, 2, {2, 3, 4, 8}, {5, 7, 6, 4});
 }
 
-TEST_F(FieldArraysTest, RecordsOfOneGeneStayInTheirOrder) {
-  const auto dataset =
+TEST_F(FieldArraysTest, RecordsOfOneGeneStayInTheirOrderAndChunksThatFollowEachOtherAreOneRead) {
+  const auto equal =
       layout::open_field_arrays(put<std::int32_t, std::int16_t>({0, 1, 2, 9, 4, 9, 4}, {0, 0, 0, 1, 2, 3, 4}));
-  expect_document<std::int16_t>(dataset, 2, {4, 4, 9, 9}, {2, 4, 1, 3});
-}
-
-TEST_F(FieldArraysTest, ChunksThatFollowEachOtherAreOneRead) {
-  const auto dataset =
-      layout::open_field_arrays(put<std::int32_t, float>({0, 1, 2, 3, 4, 5, 6}, {0, 1, 2, 3, 4, 5, 6}));
-  const auto source = layout::make_documents(dataset);
-  Driven driven;
-  drive(*source, 2, driven);
-  EXPECT_EQ(driven.reads.size(), 3U);  // genes in two places, values in one
-  Driven nothing;
-  drive(*source, 2, nothing, Parts::Spans);
-  EXPECT_TRUE(nothing.reads.empty());
+  expect_document<std::int16_t>(equal, 2, {4, 4, 9, 9}, {2, 4, 1, 3});
+  const auto source = layout::make_documents(layout::open_field_arrays(good()));
+  EXPECT_EQ(driven(*source, 2).reads.size(), 3U);  // genes in two places, values in one
+  EXPECT_TRUE(driven(*source, 2, Parts::Spans).reads.empty());
 }
 
 TEST_F(FieldArraysTest, WideIntegersAreCastAndThoseThatDoNotFitAreRefused) {
@@ -114,45 +97,51 @@ TEST_F(FieldArraysTest, WideIntegersAreCastAndThoseThatDoNotFitAreRefused) {
   };
   const auto dataset = opened({0, 1, 4'294'967'295, 0, 1, 2, 3}, {1, -exact, exact, 0, 0, 0, exact + 1});
   expect_document<double>(dataset, 0, {0, 1, 4'294'967'295}, {1, -9007199254740992.0, 9007199254740992.0});
-  Driven driven;
-  EXPECT_THROW(drive(*layout::make_documents(dataset), 2, driven), Error);
+  EXPECT_THROW(driven(*layout::make_documents(dataset), 2), Error);
   for (const std::int64_t gene : {std::int64_t{-1}, std::int64_t{1} << 32}) {
     const auto other = opened({0, gene, 2, 3, 4, 5, 6}, {0, 0, 0, 0, 0, 0, 0});
-    Driven bad;
-    EXPECT_THROW(drive(*layout::make_documents(other), 0, bad), Error) << gene;
+    EXPECT_THROW(driven(*layout::make_documents(other), 0), Error) << gene;
   }
 }
 
 TEST_F(FieldArraysTest, ArraysThatCannotLieSoAreRefused) {
-  const auto good = [&] { return put<std::int32_t, float>({0, 1, 2, 3, 4, 5, 6}, {0, 1, 2, 3, 4, 5, 6}); };
-  const auto refused = [&](const std::function<void(FieldArraysFile&)>& change, ErrorKind kind, const char* words) {
-    FieldArraysFile file = good();
-    change(file);
-    expect_refused(std::move(file), kind, words);
+  const struct {
+    void (*change)(layout::FieldArrays&);
+    const char* words;
+    ErrorKind kind = ErrorKind::Corruption;
+  } kRefusals[] = {
+      {[](auto& all) { all.starts.assign(1, 0); }, "no documents", ErrorKind::InvalidArgument},
+      {[](auto& all) { all.starts[0] = 1; }, "document 0 begins at value 1"},
+      {[](auto& all) { all.starts[2] = 2; }, "document 1 begins at value 3 and ends at 2"},
+      {[](auto& all) { all.starts.back() = 10; }, "gene has 3 chunks"},
+      {[](auto& all) { all.starts.back() = UINT64_MAX; }, "gene has 3 chunks"},
+      {[](auto& all) { all.values.chunks[2] += 1; }, "4 bytes of count at byte 53 of 56"},
+      {[](auto& all) { all.genes.chunks[0] = UINT64_MAX - 2; }, "bytes of gene"},
+      {[](auto& all) { all.genes.chunk_values = 0; }, "chunks of 0 values"},
+      {[](auto& all) {
+         all.genes.stored = {'f', 4};
+       },
+       "no cell has it", ErrorKind::InvalidArgument},
+      {[](auto& all) {
+         all.genes.given = {'u', 2};
+       },
+       "expected uint32", ErrorKind::InvalidArgument},
+      {[](auto& all) {
+         all.values.stored = {'c', 8};
+       },
+       "no cell has it", ErrorKind::InvalidArgument},
   };
-  constexpr ErrorKind kCorrupt = ErrorKind::Corruption;
-  constexpr ErrorKind kArgument = ErrorKind::InvalidArgument;
-  refused([](auto& file) { file.arrays.starts = {0}; }, kArgument, "no documents");
-  refused([](auto& file) { file.arrays.starts = {1, 3, 3, 7}; }, kCorrupt, "document 0 begins at value 1");
-  refused(
-      [](auto& file) {
-        file.arrays.starts = {0, 3, 2, 7};
-      },
-      kCorrupt, "document 1 begins at value 3 and ends at 2");
-  refused([](auto& file) { file.arrays.starts.back() = 10; }, kCorrupt, "gene has 3 chunks");
-  refused([](auto& file) { file.arrays.starts.back() = UINT64_MAX; }, kCorrupt, "gene has 3 chunks");
-  refused([](auto& file) { file.arrays.values.chunks[2] += 1; }, kCorrupt, "4 bytes of count at byte 53 of 56");
-  refused([](auto& file) { file.arrays.genes.chunks[0] = UINT64_MAX - 2; }, kCorrupt, "bytes of gene");
-  refused([](auto& file) { file.arrays.genes.chunk_values = 0; }, kCorrupt, "chunks of 0 values");
-  refused([](auto& file) { file.arrays.genes.stored = {'f', 4}; }, kArgument, "no cell has it");
-  refused([](auto& file) { file.arrays.genes.given = {'u', 2}; }, kArgument, "expected uint32");
-  refused([](auto& file) { file.arrays.values.stored = {'c', 8}; }, kArgument, "no cell has it");
+  for (const auto& [change, words, kind] : kRefusals) {
+    FieldArraysFile file = good();
+    change(file.arrays);
+    expect_refused(std::move(file), kind, words);
+  }
   layout::open_field_arrays(good());
 }
 
 TEST_F(FieldArraysTest, ColumnsThatDoNotFitTheirTypesAreRefused) {
   const auto with = [&](layout::ColumnArray array, const char* types, layout::CategoriesPtr categories) {
-    FieldArraysFile file = put<std::int32_t, float>({0, 1, 2, 3, 4, 5, 6}, {0, 1, 2, 3, 4, 5, 6});
+    FieldArraysFile file = good();
     auto columns = std::make_shared<layout::ShardColumns>();
     columns->arrays.push_back(std::move(array));
     columns->categories.push_back(std::move(categories));
@@ -168,18 +157,6 @@ TEST_F(FieldArraysTest, ColumnsThatDoNotFitTheirTypesAreRefused) {
   expect_refused(with({48, 4}, R"([["x","<i4"]])", nullptr), ErrorKind::Corruption, "12 bytes of column x at byte 48");
   const auto kept = std::make_shared<const std::vector<std::byte>>(11);
   expect_refused(with({0, 4, kept}, R"([["x","<i4"]])", nullptr), ErrorKind::Corruption, "of 11");
-}
-
-TEST_F(FieldArraysTest, AFileOfAnotherStampIsNotOpened) {
-  FieldArraysFile file = put<std::int32_t, float>({0, 1, 2, 3, 4, 5, 6}, {0, 1, 2, 3, 4, 5, 6});
-  struct stat status {};
-  ASSERT_EQ(::stat(folder_.path("cells").c_str(), &status), 0);
-  const std::int64_t nanoseconds = status.st_mtim.tv_sec * std::int64_t{1'000'000'000} + status.st_mtim.tv_nsec;
-  file.stamp = {status.st_ino, nanoseconds};
-  close_file(open_file(layout::open_field_arrays(file)->shards[0].stream, Access::Buffered));
-  file.stamp.modified_ns += 1;
-  const auto dataset = layout::open_field_arrays(file);
-  EXPECT_THROW(open_file(dataset->shards[0].stream, Access::Buffered), Error);
 }
 
 }  // namespace

@@ -3,16 +3,12 @@
 #include "layout/foreign/megatron.h"
 
 #include "core/base/error.h"
-#include "layout/dataset.h"
-#include "tests/native/layout/drive.h"
+#include "tests/native/layout/model.h"
 
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <fstream>
-#include <functional>
 #include <numeric>
-#include <tuple>
 
 namespace penstock::testing {
 namespace {
@@ -77,73 +73,69 @@ class MegatronTest : public ::testing::Test {
   static layout::DatasetPtr open(const std::vector<std::string>& prefixes) {
     return layout::open_megatron(local(prefixes));
   }
-  std::string refusal(const IdxParts& parts, std::uint64_t tokens, ErrorKind kind) {
+  void expect_refused(const IdxParts& parts, std::uint64_t tokens, ErrorKind kind, const std::string& words = "") {
     const std::string prefix = put("refused", parts, tokens);
-    return message_of([&] { open({prefix}); }, kind);
+    expect_error([&] { open({prefix}); }, kind, words);
   }
 
   TemporaryFolder folder_;
 };
 
-std::vector<std::uint64_t> starts_of(const Documents& documents) {
-  std::vector<std::uint64_t> starts = {0};
-  for (const auto& document : documents) {
-    starts.push_back(std::accumulate(document.begin(), document.end(), starts.back()));
-  }
-  return starts;
+std::vector<std::uint64_t> lengths_of(const Documents& documents) {
+  std::vector<std::uint64_t> lengths;
+  for (const auto& each : documents) lengths.push_back(std::accumulate(each.begin(), each.end(), std::uint64_t{0}));
+  return lengths;
 }
 
-void expect_windows(const layout::DatasetPtr& dataset, const std::vector<std::uint64_t>& starts, std::uint64_t window) {
+void expect_tokens(const Driven& row, std::uint64_t first) {
+  for (std::uint64_t k = 0; k < row.row.length; ++k) {
+    const auto wanted = static_cast<std::uint16_t>(first + k + 7);
+    ASSERT_EQ(std::memcmp(row.row.records + 2 * k, &wanted, 2), 0);
+  }
+}
+
+// Windows have the spans of a dataset of documents of these lengths.
+void expect_windows(const layout::DatasetPtr& dataset, const Model& model, std::uint64_t window) {
   const auto source = layout::make_windows(dataset, window, 1);
   for (std::uint64_t i = 0; i < source->info().size; ++i) {
     const std::uint64_t begin = i * window;
-    const std::uint64_t end = begin + window + 1;
-    Driven driven;
-    drive(*source, i, driven);
-    ASSERT_EQ(driven.bytes_read(".bin"), 2 * (window + 1));
-    for (std::uint64_t k = 0; k <= window; ++k) {
-      const auto wanted = static_cast<std::uint16_t>(begin + k + 7);
-      ASSERT_EQ(std::memcmp(driven.row.records + 2 * k, &wanted, 2), 0);
+    const Driven row = driven(*source, i);
+    ASSERT_EQ(row.bytes_read(".bin"), 2 * (window + 1));
+    expect_tokens(row, begin);
+    const std::vector<Span> wanted = model.spans(begin, begin + window + 1);
+    ASSERT_EQ(row.row.spans.size(), wanted.size());
+    for (std::size_t k = 0; k < wanted.size(); ++k) {
+      ASSERT_EQ(place_of(row.row.spans[k]), place_of(wanted[k]));
+      ASSERT_EQ(row.row.spans[k].raw, nullptr);
     }
-    std::size_t at = 0;
-    for (std::uint64_t d = 0; d + 1 < starts.size(); ++d) {
-      const std::uint64_t from = std::max(starts[d], begin);
-      const std::uint64_t to = std::min(starts[d + 1], end);
-      if (from >= to) continue;
-      ASSERT_LT(at, driven.row.spans.size());
-      const Span& span = driven.row.spans[at++];
-      ASSERT_EQ(std::tuple(span.start, span.stop, span.begins, span.ends, span.offset, span.entry),
-                std::tuple(from - begin, to - begin, starts[d] >= begin, starts[d + 1] <= end,
-                           static_cast<std::int64_t>(from - starts[d]), d));
-      ASSERT_EQ(span.raw, nullptr);
-    }
-    ASSERT_EQ(at, driven.row.spans.size());
   }
 }
 
-void expect_documents(const layout::DatasetPtr& dataset, const std::vector<std::uint64_t>& starts) {
+void expect_documents(const layout::DatasetPtr& dataset, const std::vector<std::uint64_t>& lengths) {
   const auto source = layout::make_documents(dataset);
-  ASSERT_EQ(source->info().size, starts.size() - 1);
-  for (std::uint64_t d = 0; d < source->info().size; ++d) {
-    Driven driven;
-    drive(*source, d, driven);
-    ASSERT_EQ(driven.row.length, starts[d + 1] - starts[d]) << "document " << d;
-    for (std::uint64_t k = 0; k < driven.row.length; ++k) {
-      const auto wanted = static_cast<std::uint16_t>(starts[d] + k + 7);
-      ASSERT_EQ(std::memcmp(driven.row.records + 2 * k, &wanted, 2), 0);
-    }
-    ASSERT_EQ(driven.row.spans.size(), 1U);
-    ASSERT_EQ(driven.row.spans[0].entry, d);
+  ASSERT_EQ(source->info().size, lengths.size());
+  std::uint64_t first = 0;
+  for (std::uint64_t d = 0; d < lengths.size(); ++d) {
+    const Driven row = driven(*source, d);
+    ASSERT_EQ(row.row.length, lengths[d]) << "document " << d;
+    expect_tokens(row, first);
+    first += lengths[d];
+    ASSERT_EQ(row.row.spans.size(), 1U);
+    ASSERT_EQ(row.row.spans[0].entry, d);
   }
 }
 
 TEST_F(MegatronTest, EveryWindowAndDocumentOfASmallDataset) {
   const Documents documents = {{3}, {}, {1, 2}, {0}, {}, {4, 0, 1}, {2}, {}};
   const auto dataset = open({put("small", documents)});
-  const std::vector<std::uint64_t> starts = starts_of(documents);
+  const Model model(layout::SpanKind::Compact, {shard_of(lengths_of(documents))});
   ASSERT_EQ(dataset->record_count(), 13U);
-  for (std::uint64_t window = 1; window <= 12; ++window) expect_windows(dataset, starts, window);
-  expect_documents(dataset, starts);
+  for (std::uint64_t window = 1; window <= 12; ++window) expect_windows(dataset, model, window);
+  expect_documents(dataset, lengths_of(documents));
+  const auto windows = layout::make_windows(dataset, 3, 1);
+  EXPECT_EQ(driven(*windows, 1, Parts::Records).reads_of(".idx"), 0U);
+  EXPECT_EQ(driven(*windows, 1, Parts::Spans | Parts::Entries).reads_of(".bin"), 0U);
+  EXPECT_EQ(driven(*layout::make_documents(dataset), 0, Parts::Spans).reads_of(".bin"), 0U);
 }
 
 // Enough documents and sequences for many blocks of samples, closed for either reason, and runs of empty documents.
@@ -160,88 +152,79 @@ TEST_F(MegatronTest, EveryWindowAndDocumentAcrossManyBlocks) {
   }
   const auto dataset = open({put("large", documents)});
   ASSERT_GT(dataset->shards[0].megatron->samples.size(), 6U);
-  const std::vector<std::uint64_t> starts = starts_of(documents);
-  for (const std::uint64_t window : {37U, 1000U, 30000U}) expect_windows(dataset, starts, window);
-  expect_documents(dataset, starts);
+  const Model model(layout::SpanKind::Compact, {shard_of(lengths_of(documents))});
+  for (const std::uint64_t window : {37U, 1000U, 30000U}) expect_windows(dataset, model, window);
+  expect_documents(dataset, lengths_of(documents));
 }
 
 TEST_F(MegatronTest, AWindowReadsABoundedPartOfTheIndex) {
-  const Documents documents(20000, {3});
-  const auto dataset = open({put("many", documents) + ".idx"});
+  const auto dataset = open({put("many", Documents(20000, {3})) + ".idx"});
   const auto source = layout::make_windows(dataset, 30, 0);
   for (std::uint64_t i = 0; i < source->info().size; i += 17) {
-    Driven driven;
-    drive(*source, i, driven);
-    ASSERT_LE(driven.bytes_read(".idx"), 2 * 2 * 8 * layout::MegatronIndex::kBlockDocuments);
+    ASSERT_LE(driven(*source, i).bytes_read(".idx"), 2 * 2 * 8 * layout::MegatronIndex::kBlockDocuments);
   }
 }
 
-TEST_F(MegatronTest, PairsEndToEndAreOneDataset) {
+TEST_F(MegatronTest, PairsEndToEndAreOneDatasetAndTheFingerprintSeesTheWholeIndex) {
   const auto dataset = open({put("a", {{3}, {2}}), put("b", {{1}}) + ".bin"});
   EXPECT_EQ(dataset->record_count(), 6U);
   EXPECT_EQ(dataset->span_count(), 3U);
   EXPECT_NE(dataset->fingerprint, open({folder_.path("a")})->fingerprint);
-}
-
-TEST_F(MegatronTest, TheFingerprintSeesTheWholeIndex) {
-  std::vector<std::int32_t> ones(3000, 1);
-  const std::string a = put("a", {ones, ones, ones});
+  const std::vector<std::int32_t> ones(3000, 1);
   Documents moved = {ones, ones, ones};
   moved[0].pop_back();
   moved[1].push_back(1);
-  const std::string b = put("b", moved);
-  EXPECT_NE(open({a})->fingerprint, open({b})->fingerprint);
-  EXPECT_EQ(open({a})->fingerprint, open({put("c", {ones, ones, ones})})->fingerprint);
+  const std::string fingerprint = open({put("c", {ones, ones, ones})})->fingerprint;
+  EXPECT_EQ(open({put("d", {ones, ones, ones})})->fingerprint, fingerprint);
+  EXPECT_NE(open({put("e", moved)})->fingerprint, fingerprint);
 }
 
 TEST_F(MegatronTest, IndexesThatCannotBeAreRefused) {
   const IdxParts good = parts_of({{3, 1}, {2}});
-  const auto change = [&](const std::function<void(IdxParts&)>& edit) {
-    IdxParts parts = good;
-    edit(parts);
-    return parts;
+  expect_refused(good, 5, ErrorKind::Corruption, "6 tokens");
+  expect_refused(good, 7, ErrorKind::Corruption, "14 bytes");
+  const struct {
+    void (*change)(IdxParts&);
+    ErrorKind kind;
+    const char* words;
+  } kRefusals[] = {
+      {[](IdxParts& p) { p.version = 2; }, ErrorKind::InvalidArgument, "version 2"},
+      {[](IdxParts& p) { p.code = 7; }, ErrorKind::InvalidArgument, "float32"},
+      {[](IdxParts& p) { p.code = 9; }, ErrorKind::Corruption, "code 9"},
+      {[](IdxParts& p) { p.modes.assign(3, 0); }, ErrorKind::InvalidArgument, "multimodal"},
+      {[](IdxParts& p) { p.modes.assign(1, 0); }, ErrorKind::Corruption, ""},
+      {[](IdxParts& p) { p.lengths[1] = -1; }, ErrorKind::Corruption, ""},
+      {[](IdxParts& p) { p.pointers[1] = 4; }, ErrorKind::Corruption, ""},
+      {[](IdxParts& p) { p.documents[0] = 1; }, ErrorKind::Corruption, ""},
+      {[](IdxParts& p) { p.documents[1] = 4; }, ErrorKind::Corruption, ""},
+      {[](IdxParts& p) { p.documents[1] = -1; }, ErrorKind::Corruption, ""},
+      {[](IdxParts& p) { p.documents[2] = 2; }, ErrorKind::Corruption, ""},
+      {[](IdxParts& p) { p.documents.clear(); }, ErrorKind::Corruption, ""},
   };
-  const ErrorKind corrupt = ErrorKind::Corruption;
-  const ErrorKind invalid = ErrorKind::InvalidArgument;
-  EXPECT_NE(refusal(good, 5, corrupt).find("6 tokens"), std::string::npos);
-  EXPECT_NE(refusal(good, 7, corrupt).find("14 bytes"), std::string::npos);
-  EXPECT_NE(refusal(change([](IdxParts& p) { p.version = 2; }), 6, invalid).find("version 2"), std::string::npos);
-  EXPECT_NE(refusal(change([](IdxParts& p) { p.code = 7; }), 6, invalid).find("float32"), std::string::npos);
-  EXPECT_NE(refusal(change([](IdxParts& p) { p.code = 9; }), 6, corrupt).find("code 9"), std::string::npos);
-  EXPECT_NE(refusal(change([](IdxParts& p) {
-                      p.modes = {0, 0, 0};
-                    }),
-                    6, invalid)
-                .find("multimodal"),
-            std::string::npos);
-  refusal(change([](IdxParts& p) { p.modes = {0}; }), 6, corrupt);
-  refusal(change([](IdxParts& p) { p.lengths[1] = -1; }), 6, corrupt);
-  refusal(change([](IdxParts& p) { p.pointers[1] = 4; }), 6, corrupt);
-  refusal(change([](IdxParts& p) { p.documents[0] = 1; }), 6, corrupt);
-  refusal(change([](IdxParts& p) { p.documents[1] = 4; }), 6, corrupt);
-  refusal(change([](IdxParts& p) { p.documents[1] = -1; }), 6, corrupt);
-  refusal(change([](IdxParts& p) { p.documents[2] = 2; }), 6, corrupt);
-  refusal(change([](IdxParts& p) { p.documents.clear(); }), 6, corrupt);
+  for (const auto& [change, kind, words] : kRefusals) {
+    IdxParts parts = good;
+    change(parts);
+    expect_refused(parts, 6, kind, words);
+  }
 }
 
 TEST_F(MegatronTest, TruncatedAndWrongFilesAreRefusedWithoutAllocatingWhatTheyClaim) {
   const std::string prefix = put("t", {{3, 1}, {2}});
   std::vector<std::byte> idx = idx_bytes(parts_of({{3, 1}, {2}}));
-  for (std::size_t size = 0; size < idx.size(); ++size) {
-    write_file(prefix + ".idx", std::span(idx).first(size));
-    message_of([&] { open({prefix}); }, ErrorKind::Corruption);
-  }
+  const auto expect_corrupt = [&](std::span<const std::byte> bytes, const std::string& words) {
+    write_file(prefix + ".idx", bytes);
+    expect_error([&] { open({prefix}); }, ErrorKind::Corruption, words);
+  };
+  for (std::size_t size = 0; size < idx.size(); ++size) expect_corrupt(std::span(idx).first(size), "");
   const std::uint64_t huge = UINT64_MAX / 4;
   for (const std::size_t at : {18U, 26U}) {
     std::vector<std::byte> claims = idx;
     std::memcpy(&claims[at], &huge, 8);
-    write_file(prefix + ".idx", claims);
-    message_of([&] { open({prefix}); }, ErrorKind::Corruption);
+    expect_corrupt(claims, "");
   }
   idx[0] = std::byte{'X'};
-  write_file(prefix + ".idx", idx);
-  EXPECT_NE(message_of([&] { open({prefix}); }, ErrorKind::Corruption).find("MMIDIDX"), std::string::npos);
-  message_of([&] { open({folder_.path("none")}); }, ErrorKind::NotFound);
+  expect_corrupt(idx, "MMIDIDX");
+  expect_error([&] { open({folder_.path("none")}); }, ErrorKind::NotFound, "");
 }
 
 // The .idx is rewritten, same size, after it was opened.
@@ -258,17 +241,7 @@ TEST_F(MegatronTest, AnIndexThatChangesAfterOpeningIsFoundOutOrHarmless) {
       std::vector<std::byte> evil = idx;
       std::memcpy(&evil[at], &value, 8);
       write_file(prefix + ".idx", evil);
-      for (const Source* source : {windows.get(), view.get()}) {
-        for (std::uint64_t i = 0; i < source->info().size; i += 3) {
-          Driven driven;
-          try {
-            drive(*source, i, driven);
-          } catch (const Error& error) {
-            ASSERT_EQ(error.kind(), ErrorKind::Corruption);
-            ++refused;
-          }
-        }
-      }
+      refused += drive_all(*windows, 3) + drive_all(*view, 3);
     }
   }
   EXPECT_GT(refused, 0U);

