@@ -538,7 +538,7 @@ def json_of_verify(corpus: Corpus, found: Any) -> None:
 def json_of_bench(corpus: Corpus, found: Any) -> None:
     assert (found["path"], found["observations"], found["window"]) == (str(corpus.dataset), "windows", 128)
     assert (found["batch_size"], found["threads"], found["reader"]) == (4, 1, "mmap")
-    assert found["batches"] > 10 and found["seconds"] >= 0.1 and found["open_ms"] > 0 and found["first_batch_ms"] > 0
+    assert found["batches"] > 0 and found["seconds"] >= 0.1 and found["open_ms"] > 0 and found["first_batch_ms"] > 0
     rows_per_second = found["observations_per_second"]
     assert rows_per_second == pytest.approx(4 * found["batches_per_second"], rel=1e-3)
     assert found["records_per_second"] == pytest.approx(128 * rows_per_second, rel=1e-3)
