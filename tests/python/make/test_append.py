@@ -1,13 +1,12 @@
-"""append, and combine: shards of other datasets behind those of one, as links; refusals, two at a time, resuming.
+"""append: shards of other datasets behind those of one, as links; refusals, two at a time, resuming.
 
-What goes together and what does not is tests/native/writer/derived/joining_test.cpp's; buckets are
-test_verbs_in_buckets.py's.
+What goes together, columns, features and combine: tests/native/writer/derived/joining_test.cpp; buckets:
+test_verbs_in_buckets.py.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -21,14 +20,11 @@ import penstock
 import pytest
 from _places import tree
 
-FIELDS = {"token": "u2"}
 
-
-def write(path: Path, count: int, first: int = 0, **options: Any) -> Path:
-    with penstock.Writer(path, FIELDS, "json", **options) as writer:
+def write(path: Path, count: int, first: int = 0) -> Path:
+    with penstock.Writer(path, {"token": "u2"}, "json") as writer:
         for number in range(first, first + count):
-            columns = {"columns": {"plate": f"p{number % 3 + first}", "score": number}} if "columns" in options else {}
-            writer.append(token=[number] * (number % 5), metadata={"number": number}, **columns)
+            writer.append(token=[number] * (number % 5), metadata={"number": number})
     return path
 
 
@@ -85,20 +81,6 @@ def test_who_has_it_open_reads_on(tmp_path: Path) -> None:
     assert numbers(late) == list(range(400))  # it opens its files now
 
 
-def test_columns_categories_and_features_go_with_them(tmp_path: Path) -> None:
-    given: dict[str, Any] = {"columns": {"plate": "category", "score": "i8"}, "features": ["CD4", "GNLY"]}
-    corpus, more = write(tmp_path / "c", 9, **given), write(tmp_path / "a", 6, 9, **given)
-    penstock.append(corpus, more)
-    columns = penstock.open(corpus).columns
-    assert columns["score"][:].tolist() == list(range(15))
-    names = columns["plate"].categories
-    assert names is not None
-    assert [names[code] for code in columns["plate"][:]] == [f"p{n % 3 + (0 if n < 9 else 9)}" for n in range(15)]
-    features = penstock.open(corpus).features
-    assert features is not None and features.names == ["CD4", "GNLY"]
-    check(corpus, list(range(15)))
-
-
 def test_what_is_no_dataset_of_this_machine_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
     corpus, nowhere = write(tmp_path / "c", 9), tmp_path / "not there"
     np.arange(99, dtype="u2").tofile(tmp_path / "raw.bin")
@@ -122,6 +104,9 @@ def test_what_is_no_dataset_of_this_machine_is_refused_and_nothing_is_written(tm
         assert tree(corpus) == before and not nowhere.exists()
     with pytest.raises(ValueError, match="a list of datasets is wanted"):
         penstock.combine(corpus, tmp_path / "out")  # type: ignore[arg-type]
+    with pytest.raises(RuntimeError, match="stop"):
+        penstock.combine([corpus], tmp_path / "out", progress=stop)
+    assert not (tmp_path / "out/dataset.json").exists()
 
 
 def test_two_at_a_time_one_is_refused_and_nothing_is_lost(tmp_path: Path) -> None:
@@ -181,38 +166,3 @@ def test_what_is_appended_to_itself_is_there_twice_and_columns_can_be_added_afte
     penstock.annotate(corpus, {"score": np.arange(18)})
     assert [each.name for each in penstock.open(corpus).shards] == ["00000.2", "00001.2"]
     check(corpus, [*range(9), *range(9)])
-
-
-# ---- combine
-
-
-def killed(inputs: list[Path], out: Path) -> None:
-    """What a combine leaves that is killed while it links its third shard."""
-    penstock.combine(inputs, out)
-    (out / "dataset.json").unlink()
-    shutil.rmtree(out / "00002")
-
-
-def test_a_combine_that_was_killed_goes_on_or_begins_anew(tmp_path: Path) -> None:
-    inputs = [write(tmp_path / "a", 9, shard_size=20), write(tmp_path / "b", 3)]
-    wanted, out = penstock.open(*inputs).fingerprint, tmp_path / "out"
-    for option in ("resume", "overwrite"):
-        killed(inputs, out)
-        with pytest.raises(penstock.InvalidArgumentError, match=r"--resume.*overwrite"):
-            penstock.combine(inputs, out)
-        first = (out / "00000").stat().st_mtime_ns
-        assert penstock.combine(inputs, out, **{option: True}) == wanted and penstock.verify(out)
-        assert ((out / "00000").stat().st_mtime_ns == first) == (option == "resume")
-        shutil.rmtree(out)
-    killed([inputs[1], inputs[0]], out)
-    (out / "00001/stream.bin").unlink()  # else the input's bytes, which the link shares, were cut too
-    (out / "00001/stream.bin").write_bytes(b"x")
-    assert penstock.combine(inputs, out, resume=True) == wanted and penstock.verify(out)
-    assert penstock.verify(inputs[0]) and penstock.verify(inputs[1])
-    with pytest.raises(KeyboardInterrupt):
-        penstock.combine(inputs, tmp_path / "stopped", progress=interrupt)
-    assert not (tmp_path / "stopped/dataset.json").exists()
-
-
-def interrupt(done: int, total: int) -> None:
-    raise KeyboardInterrupt

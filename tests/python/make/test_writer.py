@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import multiprocessing
 import os
 import runpy
 import shutil
@@ -58,22 +57,6 @@ def write_shard(path: Path, shard: int) -> None:
     with penstock.Writer(path, {"token": "u2"}, "json", shard=shard, task={"shard": shard}) as writer:
         for token, metadata in DOCUMENTS[shard::3]:
             writer.append(token=token, metadata=metadata)
-
-
-def test_one_process_and_three_write_the_same_bytes(tmp_path: Path) -> None:
-    for shard in (2, 0, 1):
-        write_shard(tmp_path / "one", shard)
-    processes = [multiprocessing.Process(target=write_shard, args=(tmp_path / "three", k)) for k in range(3)]
-    for process in processes:
-        process.start()
-    for process in processes:
-        process.join()
-        assert process.exitcode == 0
-    for name in ("one", "three"):
-        assert [each.task for each in penstock.finished_shards(tmp_path / name)] == [{"shard": k} for k in range(3)]
-        penstock.commit(tmp_path / name, {"name": "t", "vocabulary_size": 100}, shards=3)
-    assert tree(tmp_path / "one") == tree(tmp_path / "three")
-    fingerprint(tmp_path / "one")
 
 
 # ---- layouts
@@ -228,18 +211,6 @@ def test_integers_that_a_float_field_holds_are_taken(tmp_path: Path) -> None:
     assert np.array_equal(read, [*map(float, values), 2.0**62, -(2.0**53), 2.0**62], equal_nan=True)
     with penstock.Writer(tmp_path / "pairs", {"x": PAIR}, None) as writer:
         writer.append(x=[(2**53, 2**24), (0.5, 1)])
-
-
-def test_combining_keeps_bytes_and_links(tmp_path: Path) -> None:
-    one, two = write(tmp_path / "one", shard_size=300), write(tmp_path / "two", DOCUMENTS[:3])
-    penstock.combine([tmp_path / "one", tmp_path / "two"], tmp_path / "both")
-    both = tree(tmp_path / "both")
-    shards = len(penstock.finished_shards(tmp_path / "one"))
-    assert both[f"{shards:05d}/stream.bin"] == two["00000/stream.bin"]
-    assert both["00001/metadata.index"] == one["00001/metadata.index"]
-    assert (tmp_path / "both/00000/stream.bin").stat().st_nlink == 2
-    shutil.rmtree(tmp_path / "one")
-    fingerprint(tmp_path / "both")
 
 
 # ---- refused, and nothing lost
