@@ -12,7 +12,6 @@ import penstock
 import pytest
 from penstock import InvalidArgumentError
 from penstock._cli.main import main
-from penstock._make.errors import InputError
 
 NODE = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")[:8]
 
@@ -61,7 +60,7 @@ def test_a_second_run_is_refused_while_the_first_works(tmp_path: Path) -> None:
 
 
 def test_a_run_that_writes_nothing_leaves_no_folder(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="not JSON"):
+    with pytest.raises(ValueError, match="not JSON"):
         penstock.write(put(tmp_path / "bad.jsonl", "no json\n"), tmp_path / "out", ids_column="ids")
     assert not (tmp_path / "out").exists()
 

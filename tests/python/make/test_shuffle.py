@@ -335,8 +335,11 @@ REWRITING: dict[str, Callable[[Path, Path], Any]] = {
 }
 
 
-@pytest.mark.parametrize("verb", REWRITING)
-@pytest.mark.parametrize("file", ["stream.bin", "columns.bin"])
+DAMAGED = [(file, verb) for file in ("stream.bin", "columns.bin") for verb in REWRITING]
+DAMAGED.remove(("stream.bin", "annotate"))  # which links it
+
+
+@pytest.mark.parametrize(("file", "verb"), DAMAGED)
 def test_damage_is_not_laundered(tmp_path: Path, file: str, verb: str) -> None:
     path = tmp_path / "d"
     with penstock.Writer(path, {"token": "u2"}, "raw", columns={"n": "f8"}) as writer:
@@ -346,10 +349,6 @@ def test_damage_is_not_laundered(tmp_path: Path, file: str, verb: str) -> None:
     data = bytearray((path / "00000" / file).read_bytes())
     data[5_000] ^= 4
     (path / "00000" / file).write_bytes(data)
-    if (file, verb) == ("stream.bin", "annotate"):  # which links it
-        REWRITING[verb](path, tmp_path / "out")
-        assert not penstock.verify(path).ok
-        return
     with pytest.raises(penstock.CorruptionError, match=f"{file}|its content has fingerprint"):
         REWRITING[verb](path, tmp_path / "out")
     assert not (tmp_path / "out").exists() or not list((tmp_path / "out").iterdir())
