@@ -67,7 +67,7 @@ def test_where_they_cannot_be_uploaded_nothing_is_published(place: Place, s3_ser
     for number in range(2 if how == "a commit" else 0):
         write(place.url, storage=place.storage, shard=number)
     with fault_proxy(s3_server, fault) as proxy, pytest.raises(IoError, match="features-"):
-        publish(Storage(endpoint=proxy.address, region="us-east-1", deadline=0.3))
+        publish(Storage(endpoint=proxy.address, region="us-east-1", deadline=0.5))
     assert "dataset.json" not in place.files()
     publish(place.storage)
     check(place, FEATURES["names"])

@@ -94,7 +94,7 @@ def test_no_error_of_a_request_leads_to_obstore_or_a_secret(
         return fault if method == failing and part in path else None
 
     with fault_proxy(s3_server, fails) as proxy:
-        storage = Storage(endpoint=proxy.address, region="us-east-1", deadline=0.1)
+        storage = Storage(endpoint=proxy.address, region="us-east-1", deadline=0.3)
         with pytest.raises(Error) as raised:
             action(place, storage)
     check(raised.value)

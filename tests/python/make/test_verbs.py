@@ -330,7 +330,7 @@ class TestInABucket:
     ) -> None:
         scratch = tmp_path / "failed"
         with fault_proxy(s3_server, failing("00001")) as proxy:
-            storage = Storage(endpoint=proxy.address, region="us-east-1", deadline=0.3)
+            storage = Storage(endpoint=proxy.address, region="us-east-1", deadline=0.5)
             with pytest.raises(IoError, match="503") as raised:
                 recipe.make(data, place.url, storage=storage, scratch=scratch, workers=workers)
         assert SECRET not in str(raised.value)

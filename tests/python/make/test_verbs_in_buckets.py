@@ -191,7 +191,7 @@ def test_a_failed_upload_keeps_what_is_whole_and_the_next_run_goes_on(
 
     given: dict[str, Any] = {"scratch": tmp_path / "scratch", "workers": Near() if verb == "convert" else 1}
     with fault_proxy(s3_server, fault) as proxy, pytest.raises(IoError, match="503") as raised:
-        VERBS[verb](data, out.url, **given, storage=through(proxy.address, deadline=0.3))
+        VERBS[verb](data, out.url, **given, storage=through(proxy.address, deadline=0.5))
     advice = "the same again goes on with them" if verb in IN_PLACE else "go on with --resume"
     assert re.search(rf"[1-4] finished shards? (is|are) kept: {advice}", str(raised.value))
     assert empty(tmp_path / "scratch")
@@ -306,7 +306,7 @@ def test_what_an_annotate_left_is_of_no_use_to_other_values_nor_to_an_append(
             return "503" if method == "PUT" and f"/{begun}-" in path and path.endswith("shard.json") else None
 
         with fault_proxy(s3_server, fault) as proxy, pytest.raises(IoError, match="1 finished shard is kept"):
-            penstock.annotate(place.url, {"n": np.arange(COUNT)}, storage=through(proxy.address, deadline=0.3))
+            penstock.annotate(place.url, {"n": np.arange(COUNT)}, storage=through(proxy.address, deadline=0.5))
 
     penstock.combine([data[0]], place.url, storage=place.storage)
     fail("00001.1")

@@ -240,7 +240,7 @@ def test_a_failed_upload_is_one_error_and_the_shard_stays_here(place: Place, tmp
         return "503" if method == "PUT" and "stream.bin" in path else None
 
     with fault_proxy(place.server, fault) as proxy:
-        storage = reached(place, proxy.address, deadline=0.3)
+        storage = reached(place, proxy.address, deadline=0.5)
         writer = place.writer(storage=storage, shard=0, shard_size=1 << 30, scratch=tmp_path / "scratch")
         append(writer)
         with pytest.raises(IoError) as raised:
@@ -274,7 +274,7 @@ def test_a_writer_that_fails_leaves_what_another_of_the_same_bytes_publishes(pla
         restarted.append(place.files()["dataset.json"])
 
     with fault_proxy(place.server, fault) as proxy, pytest.raises(IoError, match="503"):
-        write(place, storage=reached(place, proxy.address, deadline=0.3), scratch=tmp_path)
+        write(place, storage=reached(place, proxy.address, deadline=0.5), scratch=tmp_path)
     assert not list(tmp_path.glob("penstock-scratch-*"))
     if not restarted:  # it had nothing to remove
         assert only_finished_shards(place) == {"00000"}
@@ -340,7 +340,7 @@ def test_a_failed_upload_to_google_shows_no_token(google: Google) -> None:
         return "503" if method == "PUT" else None
 
     with fault_proxy(google.server, fault) as proxy, pytest.raises(IoError, match="503") as raised:
-        write(google, storage=reached(google, proxy.address, deadline=0.3))
+        write(google, storage=reached(google, proxy.address, deadline=0.5))
     assert TOKEN not in chain(raised.value)
 
 
@@ -360,7 +360,7 @@ def test_a_run_into_google_that_failed_goes_on_to_the_same_bytes(
 
     with fault_proxy(google.server, fault) as proxy, pytest.raises(IoError, match="2 finished shards are kept"):
         penstock.write(
-            tmp_path / "ids.jsonl", google.url, storage=Storage(endpoint=proxy.address, deadline=0.3), **given
+            tmp_path / "ids.jsonl", google.url, storage=Storage(endpoint=proxy.address, deadline=0.5), **given
         )
     assert only_finished_shards(google) == {"00000", "00001"}
     words = ["--ids-column", "ids", "--dtype", "u2", "--shard-size", "10000", "--workers", "1", "--json"]

@@ -22,7 +22,7 @@ def at(address: str, **given: Any) -> Storage:
 
 
 def test_faults_pass_whatever_words_the_address_has(place: Place, s3_server: str) -> None:
-    faults = iter(["reset"] * 5)  # of the conditional put of the manifest too, which obstore does not try again
+    faults = iter(["reset"] * 3)  # of the conditional put of the manifest too, which obstore does not try again
 
     def fault(method: str, path: str, number: int) -> str | None:
         return next(faults, None) if method == "PUT" and path.endswith("dataset.json") else None
