@@ -115,7 +115,8 @@ def local_twin(verb: str, data: list[Path], folder: Path) -> Path:
 def test_the_bytes_are_those_of_the_local_verb(
     place: Place, other: Place, data: list[Path], tmp_path: Path, verb: str, way: str
 ) -> None:
-    workers: Any = {"there to there": 2 if verb == "convert" else Near(), "here to here": Near()}.get(way, 1)
+    several = 2 if verb in ("convert", "append") else Near()  # what travels to processes of its own
+    workers: Any = {"there to there": several, "here to here": Near()}.get(way, 1)
     begin, end = way.split(" to ")
     (tmp_path / "scratch").mkdir()
     inputs: list[Any] = [*data]
