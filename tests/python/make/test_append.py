@@ -1,16 +1,13 @@
 """append: shards of other datasets behind those of one, as links; refusals, two at a time, resuming.
 
-What goes together, columns, features and combine: tests/native/writer/derived/joining_test.cpp; buckets:
-test_verbs_in_buckets.py.
+What goes together, columns, features and combine: tests/native/writer/derived/joining_test.cpp; copies between file
+systems: crash/driver.py; buckets: test_verbs_in_buckets.py.
 """
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -36,16 +33,6 @@ def numbers(path: Any) -> list[int]:
 def check(path: Path, wanted: list[int]) -> None:
     report = penstock.verify(path)
     assert numbers(path) == wanted and report.ok and not report.notices
-
-
-@pytest.fixture
-def elsewhere(tmp_path: Path) -> Iterator[Path]:
-    """A folder of another file system."""
-    memory = Path("/dev/shm")
-    if not os.access(memory, os.W_OK) or memory.stat().st_dev == tmp_path.stat().st_dev:
-        pytest.skip("no second file system")
-    with tempfile.TemporaryDirectory(dir=memory) as folder:
-        yield Path(folder)
 
 
 def test_the_shards_come_last_as_links_and_the_first_ones_stay(tmp_path: Path) -> None:
@@ -151,13 +138,6 @@ def test_resume_does_nothing_where_it_was_done(tmp_path: Path) -> None:
     same = write(tmp_path / "s", 9)
     penstock.append(same, corpus, resume=True)  # the first shard is no end
     check(same, [*range(9), *range(12)])
-
-
-def test_between_file_systems_files_are_copied(tmp_path: Path, elsewhere: Path) -> None:
-    corpus, more = write(tmp_path / "c", 9), write(elsewhere / "a", 3, 9)
-    penstock.append(corpus, more)
-    check(corpus, list(range(12)))
-    assert (corpus / "00001.1/stream.bin").stat().st_nlink == 1
 
 
 def test_what_is_appended_to_itself_is_there_twice_and_columns_can_be_added_after(tmp_path: Path) -> None:
