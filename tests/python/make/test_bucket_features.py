@@ -52,8 +52,7 @@ def test_a_new_dataset_replaces_them(place: Place, tmp_path: Path) -> None:
     assert not [name for name in place.files() if name.startswith("features")]
 
 
-@pytest.mark.parametrize("file", ["columns.bin", "dataset.json"])
-@pytest.mark.parametrize("how", ["a writer", "a commit"])
+@pytest.mark.parametrize(("how", "file"), [("a writer", "columns.bin"), ("a commit", "dataset.json")])
 def test_where_they_cannot_be_uploaded_nothing_is_published(place: Place, s3_server: str, how: str, file: str) -> None:
     def fault(method: str, path: str, number: int) -> str | None:
         return "503" if method == "PUT" and "/features-" in path and file in path else None
