@@ -217,8 +217,9 @@ class TestInAFolder:
     def test_a_killed_worker_is_told_and_the_run_goes_on(
         self, recipe: Recipe, data: Path, tmp_path: Path, when: float
     ) -> None:
-        with pytest.raises(RuntimeError, match="was killed by SIGKILL"):
+        with pytest.raises(RuntimeError, match="was killed by SIGKILL") as killed:
             recipe.make(data, tmp_path / "out", workers=2, progress=at(when, kill_workers))
+        assert re.search(f"{KEPT}|no shard was finished: start again", str(killed.value))
         assert not list(tmp_path.glob("out/dataset.json")) and not list(tmp_path.glob("out/.partial-*"))
         recipe.make(data, tmp_path / "out", workers=2, resume=True)
         recipe.make(data, tmp_path / "whole")
