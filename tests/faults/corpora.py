@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -40,7 +39,10 @@ def documents(shard: int, seed: int) -> list[Document]:
 def make(name: str, folder: Path, seed: int = 0) -> None:
     """Writes the dataset `name` into `folder`."""
     folder.mkdir(parents=True)
-    _MAKERS[name](folder, seed)
+    if name in _OURS:
+        _ours(name, folder, seed)
+    else:
+        _FOREIGN[name](folder, seed)
 
 
 def opened(name: str, folder: Path, checks: str) -> penstock.Dataset:
@@ -51,45 +53,35 @@ def opened(name: str, folder: Path, checks: str) -> penstock.Dataset:
     return penstock.open(folder / "data", checks=checks)
 
 
-def _ours(
-    folder: Path, seed: int, fields: Any, metadata: Any, of: Callable[[penstock.Writer, Document], None], layout: str
-) -> None:
-    path = folder / "data"
+def _numbered(writer: penstock.Writer, document: Document) -> None:
+    if len(document.tokens):
+        number = writer.entry(document.entry)
+        writer.append(token=document.tokens, metadata_id=np.full(len(document.tokens), number, "u4"))
+
+
+def _weighted(writer: penstock.Writer, document: Document) -> None:
+    tokens = document.tokens
+    writer.append(token=tokens, weight=tokens / 7, metadata=tokens[:9].astype("f4"))
+
+
+_TOKEN = {"token": "u2"}
+_OURS: dict[str, tuple[Any, Any, Callable[[penstock.Writer, Document], None]]] = {
+    "compact": (_TOKEN, "json", lambda writer, each: writer.append(token=each.tokens, metadata=each.entry)),
+    "numpy": ({"token": "u2", "weight": "f4"}, penstock.codecs.Numpy("f4"), _weighted),
+    "ids": (_TOKEN, "json", _numbered),
+    "tokens": (_TOKEN, None, lambda writer, each: writer.append(token=each.tokens)),
+    "opaque": (None, "json", lambda writer, each: writer.append(metadata=each.entry)),
+}
+
+
+def _ours(name: str, folder: Path, seed: int) -> None:
+    fields, metadata, append = _OURS[name]
     for shard in range(2):
-        with penstock.Writer(path, fields, metadata, layout=layout, shard=shard) as writer:
+        layout = "ids" if name == "ids" else "compact"
+        with penstock.Writer(folder / "data", fields, metadata, layout=layout, shard=shard) as writer:
             for document in documents(shard, seed):
-                of(writer, document)
-    penstock.commit(path, shards=2)
-
-
-def _compact(folder: Path, seed: int) -> None:
-    _ours(folder, seed, {"token": "u2"}, "json", lambda w, d: w.append(token=d.tokens, metadata=d.entry), "compact")
-
-
-def _numpy(folder: Path, seed: int) -> None:
-    fields = {"token": "u2", "weight": "f4"}
-
-    def append(writer: penstock.Writer, document: Document) -> None:
-        writer.append(token=document.tokens, weight=document.tokens / 7, metadata=document.tokens[:9].astype("f4"))
-
-    _ours(folder, seed, fields, penstock.codecs.Numpy("f4"), append, "compact")
-
-
-def _ids(folder: Path, seed: int) -> None:
-    def append(writer: penstock.Writer, document: Document) -> None:
-        if len(document.tokens):
-            number = writer.entry(document.entry)
-            writer.append(token=document.tokens, metadata_id=np.full(len(document.tokens), number, "u4"))
-
-    _ours(folder, seed, {"token": "u2"}, "json", append, "ids")
-
-
-def _tokens(folder: Path, seed: int) -> None:
-    _ours(folder, seed, {"token": "u2"}, None, lambda w, d: w.append(token=d.tokens), "compact")
-
-
-def _opaque(folder: Path, seed: int) -> None:
-    _ours(folder, seed, None, "json", lambda w, d: w.append(metadata=d.entry), "compact")
+                append(writer, document)
+    penstock.commit(folder / "data", shards=2)
 
 
 def _megatron(folder: Path, seed: int) -> None:
@@ -118,13 +110,4 @@ def _npy(folder: Path, seed: int) -> None:
         np.save(folder / f"{shard}.npy", np.concatenate([each.tokens for each in documents(shard, seed)]))
 
 
-_MAKERS: dict[str, Callable[[Path, int], None]] = {
-    "compact": _compact, "numpy": _numpy, "ids": _ids, "tokens": _tokens, "opaque": _opaque,
-    "megatron": _megatron, "raw": _raw, "npy": _npy,
-}  # fmt: skip
-
-
-def manifest_of(folder: Path) -> dict[str, Any]:
-    """What dataset.json says."""
-    said: dict[str, Any] = json.loads((folder / "data" / "dataset.json").read_bytes())
-    return said
+_FOREIGN: dict[str, Callable[[Path, int], None]] = {"megatron": _megatron, "raw": _raw, "npy": _npy}

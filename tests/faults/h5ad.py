@@ -135,10 +135,10 @@ def run(trials: int, first: int = 0) -> dict[str, Any]:
             counts[outcome] += 1
             if outcome == "stray" or seconds > 60:
                 bad.append({"seed": seed, "what": what, "how": call.__name__, "seconds": seconds, "words": words[:300]})
-    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    child = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-    memory = {"memory_mib": own >> 10, "child_mib": child >> 10}
-    return {"trials": trials, **counts, **memory, "slowest_s": round(slowest, 2), "bad": bad}
+    own = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10
+    child = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss >> 10
+    found = {"trials": trials, **counts, "memory_mib": own, "child_mib": child}
+    return {**found, "slowest_s": round(slowest, 2), "bad": bad}
 
 
 if __name__ == "__main__":

@@ -113,13 +113,8 @@ def use_tools(name: str, folder: Path, scratch: Path, all_of_it: bool) -> Seen:
     """The commands, and what writers read of a dataset; without those that read `all_of_it`, or copy it."""
     seen = Seen()
     data = _argument(name, folder)
-    for words in (
-        ["info", *data],
-        ["info", "--json", *data],
-        ["show", *data],
-        ["show", "--documents", "--json", *data],
-    ):
-        _run(seen, words)
+    for words in (["info"], ["info", "--json"], ["show"], ["show", "--documents", "--json"]):
+        _run(seen, [*words, *data])
     if name in corpora.FOREIGN or not all_of_it:
         return seen
     path = data[0]

@@ -13,6 +13,7 @@ A trial is its kind, dataset, checks= and seed: `--only KIND --dataset NAME --fi
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import queue
@@ -49,9 +50,6 @@ class Trial:
     seed: int
     size: int
 
-    def line(self) -> str:
-        return json.dumps(vars(self)) + "\n"
-
 
 @dataclass
 class Results:
@@ -82,11 +80,9 @@ class Worker:
     def run(self, trial: Trial) -> dict[str, Any]:
         process = self._process or self._start()
         assert process.stdin and process.stdout
-        try:
-            process.stdin.write(trial.line().encode())
+        with contextlib.suppress(BrokenPipeError):  # then there is no answer
+            process.stdin.write(json.dumps(vars(trial)).encode() + b"\n")
             process.stdin.flush()
-        except BrokenPipeError:
-            return {"outcome": "crashed", "what": self._end()}
         if not select.select([process.stdout], [], [], LIMIT_S)[0]:
             process.kill()
             return {"outcome": "hung", "what": self._end()}
@@ -99,12 +95,8 @@ class Worker:
     def _start(self) -> subprocess.Popen[bytes]:
         self._root.mkdir(exist_ok=True)
         self._log = (self._root / "log").open("w+b")
-        self._process = subprocess.Popen(
-            [sys.executable, HERE / "worker.py", self._root],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._log,
-        )
+        command, pipe = [sys.executable, HERE / "worker.py", self._root], subprocess.PIPE
+        self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=self._log)
         return self._process
 
     def _end(self) -> str:
@@ -212,17 +204,9 @@ def main() -> int:
     begin = time.monotonic()
 
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
+    from rich.progress import Progress
 
-    columns = (TextColumn("trials"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as bar:
+    with Progress(console=Console(stderr=True)) as bar:
         task = bar.add_task("trials", total=len(trials))
         results = run(trials, given.workers, lambda: bar.advance(task))
     seconds = time.monotonic() - begin
@@ -239,15 +223,8 @@ def main() -> int:
         given.markdown.write_text(text)
     if given.json:
         counts = [{"kind": kind, "checks": checks, **counted} for (kind, checks), counted in results.counts.items()]
-        said = {
-            "trials": len(trials),
-            "seconds": seconds,
-            "counts": counts,
-            "memory": results.memory,
-            "bad": results.bad,
-            "writers": killed,
-        }
-        given.json.write_text(json.dumps(said, indent=1))
+        said = {"trials": len(trials), "seconds": seconds, "counts": counts, "memory": results.memory}
+        given.json.write_text(json.dumps({**said, "bad": results.bad, "writers": killed}, indent=1))
     return 1 if results.bad else 0
 
 

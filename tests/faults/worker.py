@@ -47,7 +47,7 @@ class Trials:
         rng = random.Random(f"{kind}/{name}/{checks}/{seed}")
         promised = False
         if kind in damage.KINDS:
-            what, file = damage.KINDS[kind](rng, name, folder, twin)
+            what, file = damage.do(kind, rng, name, folder, twin)
             promised = damage.promises(kind, name, checks, file)
             what = f"{file}: {what}"
         elif kind == "manifest: 100 MB":

@@ -15,31 +15,40 @@ KILLED = ("kill-whole", "kill-shards", "kill-replace", "kill-replace-shards")
 FAILING = ("fail", "fail-replace")
 
 
-def run() -> dict[str, int]:
-    """How many writers were killed, and how many of those whose calls failed said so.
-
-    Raises:
-        RuntimeError: A half-written dataset was published, or a whole one was lost.
-    """
+def built(source: str, folder: Path) -> Path | None:
+    """A library of crash/ that LD_PRELOAD takes; None without a compiler of C."""
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
-        return {}
-    totals = {"killed": 0, "failed": 0}
-    with tempfile.TemporaryDirectory() as built:
-        shim = Path(built) / "shim.so"
-        subprocess.run([compiler, "-O1", "-shared", "-fPIC", CRASH / "shim.c", "-o", shim, "-ldl"], check=True)
-        for scenario in (*KILLED, *FAILING):
-            said = _drive(shim, scenario)
-            totals["killed" if scenario in KILLED else "failed"] += said.get("raised", said["calls"])
-    return totals
+        return None
+    library = folder / f"{source}.so"
+    subprocess.run([compiler, "-O1", "-shared", "-fPIC", CRASH / source, "-o", library, "-ldl"], check=True)
+    return library
 
 
-def _drive(shim: Path, scenario: str) -> dict[str, int]:
-    memory = Path("/dev/shm")
-    with tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as folder:
-        command = [sys.executable, CRASH / "driver.py", scenario, folder]
-        done = subprocess.run(command, env=dict(os.environ, LD_PRELOAD=str(shim)), capture_output=True, text=True)
+def drive(library: Path, program: str, *arguments: str | Path) -> dict[str, int]:
+    """What a program of crash/ prints.
+
+    Raises:
+        RuntimeError: It found a half-written dataset, or that a whole one was lost.
+    """
+    command = [sys.executable, CRASH / program, *arguments]
+    environment = dict(os.environ, LD_PRELOAD=str(library))
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
     if done.returncode != 0:
-        raise RuntimeError(f"{scenario}: {done.stderr[-3000:]}")
+        raise RuntimeError(f"{arguments}: {done.stderr[-3000:]}")
     said: dict[str, int] = json.loads(done.stdout)
     return said
+
+
+def run() -> dict[str, int]:
+    """How many writers were killed, and how many of those whose calls failed said so."""
+    memory = Path("/dev/shm")
+    totals = {"killed": 0, "failed": 0}
+    for scenario in (*KILLED, *FAILING):
+        with tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as folder:
+            library = built("shim.c", Path(folder))
+            if library is None:
+                return {}
+            said = drive(library, "driver.py", scenario, folder)
+        totals["killed" if scenario in KILLED else "failed"] += said.get("raised", said["calls"])
+    return totals

@@ -10,7 +10,7 @@ from penstock._from.text.documents import DocumentReader
 from penstock._from.text.recipe import TextFormat, TextRecipe
 from penstock._from.text.skipping import Limit
 from penstock._from.text.summary import WrittenText
-from penstock._make.executors import Processes, executor_of
+from penstock._make.executors import Here, Processes, executor_of
 from penstock._make.fed import FedRun
 from penstock._make.folders import folder_of
 from penstock._make.place import Numbered, Place
@@ -38,6 +38,15 @@ class Far(Processes):
     """Processes that stand for those of other machines."""
 
     is_far = True
+
+
+class Near:
+    """Tasks one after another in this process, as several workers do them: what needs no process of its own."""
+
+    is_far = False
+
+    def pool(self, work: Any) -> Any:
+        return Here().pool(work)
 
 
 def by_tasks(made: TextRecipe, workers: int = 2, **given: Any) -> WrittenText:

@@ -125,7 +125,7 @@ class _Sink:
         self._uploading = uploading
         self._writer: Writer | None = None
         self._number = -1
-        self._uploads: Writer | None = None
+        self._ending: Writer | None = None  # whose shard is being synced, or was last
         self._syncing: Future[None] | None = None
         self._executor = ThreadPoolExecutor(1, "penstock-sync")
         shards.waits_for = self._wait
@@ -154,7 +154,7 @@ class _Sink:
         self._writer = None
         writer.set_task(task)
         self._shards.made(self._number, task)
-        self._uploads = writer if writer.is_uploading else None
+        self._ending = writer
         self._syncing = self._executor.submit(writer.commit)
         return Made(self._number, task, writer.records, writer.documents)
 
@@ -163,8 +163,8 @@ class _Sink:
 
         It waits a few seconds for the request under way, whatever the server does.
         """
-        if self._uploads is not None:
-            self._uploads.abort()
+        if self._ending is not None and self._ending.is_uploading:
+            self._ending.abort()
 
     def close(self) -> None:
         """Gives up what is not finished. Finished shards stay."""
@@ -172,14 +172,14 @@ class _Sink:
         self._executor.shutdown(wait=True)
         if writer is not None:
             writer.abort()
-        uploads, syncing = self._uploads, self._syncing
-        if uploads is not None and uploads.is_uploading and syncing is not None and syncing.exception() is not None:
-            uploads.abort()
+        if self._ending is not None and self._syncing is not None and self._syncing.exception() is not None:
+            self._ending.abort()  # else it holds the folder's lock until it is collected
 
     def _wait(self) -> None:
         if self._syncing is not None:
-            while self._uploading is not None and self._uploads is not None and not self._syncing.done():
+            ending = self._ending
+            while self._uploading is not None and ending and ending.is_uploading and not self._syncing.done():
                 futures.wait([self._syncing], _LOOK)
-                self._uploading(*self._uploads.uploaded)
+                self._uploading(*ending.uploaded)
             self._syncing.result()
             self._syncing = None

@@ -36,7 +36,7 @@ Made make_bucketed(std::uint64_t size, std::uint64_t seed) {
   return std::make_shared<Bucketed>(lengths, seed, 100, 7);
 }
 
-Made make_balanced(std::uint64_t size, std::uint64_t seed) {
+Made make_evenly(std::uint64_t size, std::uint64_t seed) {
   std::vector<std::int32_t> labels(size + 2);
   for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<std::int32_t>(i % 5);
   return std::make_shared<Balanced>(ClassMembers(labels, 5), seed, size, 4, 3);
@@ -72,7 +72,7 @@ INSTANTIATE_TEST_SUITE_P(
         Kind{"SequentialInFetches", [](auto n, auto seed) { return std::make_shared<Sequential>(n, seed, 64); }},
         Kind{"BlocksOfOne", make_blocks<1, 1, 1>}, Kind{"Blocks", make_blocks<4, 32, 6>},
         Kind{"LargeBlocks", make_blocks<10, 500, 3>}, Kind{"BlocksOfManyLanes", make_blocks<7, 7, 1000>},
-        Kind{"Bucketed", make_bucketed}, Kind{"Balanced", make_balanced, false},
+        Kind{"Bucketed", make_bucketed}, Kind{"Balanced", make_evenly, false},
         Kind{"Weighted", [](auto n, auto seed) { return make_weighted(n, seed, Draws::Rounded); }, false},
         Kind{"Systematic", [](auto n, auto seed) { return make_weighted(n, seed, Draws::Systematic); }, false},
         Kind{"Grown", make_grown, false}),

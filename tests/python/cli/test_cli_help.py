@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 from pathlib import Path
-from typing import Any
 
 import click
 import pytest
@@ -16,64 +15,41 @@ ROOT = Path(__file__).resolve().parents[3]
 COMMANDS = cli.list_commands(click.Context(cli))
 
 
-def command_of(name: str) -> click.Command:
-    found = cli.get_command(click.Context(cli), name)
-    assert found is not None
+@pytest.fixture(params=COMMANDS)
+def command(request: pytest.FixtureRequest) -> click.Command:
+    found = cli.get_command(click.Context(cli), request.param)
+    assert found is not None and found.name == request.param
     return found
 
 
-def options_of(command: click.Command) -> list[click.Option]:
-    return [each for each in command.params if isinstance(each, click.Option)]
-
-
-def examples_of(command: click.Command) -> list[str]:
-    return re.findall(r"^ +(?:.*\| )?(penstock .*)$", command.epilog or "", re.MULTILINE)
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_each_option_says_what_it_does_and_its_default(name: str) -> None:
-    command = command_of(name)
-    context = click.Context(command, info_name=name)
-    for option in options_of(command):
-        record = option.get_help_record(context)
-        assert record is not None and option.help, f"{name} {option.opts[0]}: no help"
-        words = record[1]
-        assert option.help[0].isupper() or option.help.split()[0] in str(option.type), f"{option.opts[0]}: {words}"
+def test_each_option_says_what_it_does_its_default_and_its_unit(command: click.Command) -> None:
+    context = click.Context(command, info_name=command.name)
+    for option in (each for each in command.params if isinstance(each, click.Option)):
+        name, record = f"{command.name} {option.opts[0]}", option.get_help_record(context)
+        assert record is not None and option.help, f"{name}: no help"
+        words = record[1].lower()
+        assert option.help[0].isupper() or option.help.split()[0] in str(option.type), f"{name}: {words}"
         if not option.is_flag:
-            known = option.required or re.search(r"default: |; else ", words.lower())
-            assert known, f"{name} {option.opts[0]} takes a value: say its default, or that it is required: {words}"
+            known = option.required or re.search(r"default: |; else ", words)
+            assert known, f"{name} takes a value: say its default, or that it is required: {words}"
         if option.multiple:
-            assert "may be repeated" in words.lower(), f"{name} {option.opts[0]}: {words}"
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_sizes_and_counts_say_their_unit(name: str) -> None:
-    for option in options_of(command_of(name)):
-        words = (option.help or "").lower()
+            assert "may be repeated" in words, f"{name}: {words}"
         if isinstance(option.type, SizeType):
-            assert "bytes" in words, f"{name} {option.opts[0]}: {words}"
+            assert "bytes" in words, f"{name}: {words}"
         elif option.opts[0] == "--window":
-            assert "record" in words, f"{name} {option.opts[0]}: {words}"
+            assert "record" in words, f"{name}: {words}"
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_each_command_has_an_example_that_parses(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    command = command_of(name)
-    assert command.help and command.short_help, name
-    examples = examples_of(command)
-    assert examples, f"{name} --help shows no example"
+def test_each_command_has_an_example_that_parses_and_is_shown_on_a_line(command: click.Command) -> None:
+    assert command.help and command.short_help, command.name
+    examples = re.findall(r"^ +(?:.*\| )?(penstock .*)$", command.epilog or "", re.MULTILINE)
+    assert examples, f"{command.name} --help shows no example"
+    shown = command.get_help(click.Context(command, info_name=command.name, max_content_width=110))
     for example in examples:
         program, named, *words = shlex.split(example)
-        assert (program, named) == ("penstock", name), example
-        command.make_context(name, words)  # reads the words, opens nothing
-
-
-def test_the_examples_of_a_command_are_shown_one_a_line(capsys: Any) -> None:
-    for name in COMMANDS:
-        command = command_of(name)
-        words = command.get_help(click.Context(command, info_name=name, max_content_width=110))
-        for example in examples_of(command):
-            assert re.search(rf"^ +.*{re.escape(example)}$", words, re.MULTILINE), f"{name}: {example}"
+        assert (program, named) == ("penstock", command.name), example
+        command.make_context(named, words)  # reads the words, opens nothing
+        assert re.search(rf"^ +.*{re.escape(example)}$", shown, re.MULTILINE), example
 
 
 def test_the_page_of_commands_has_all_of_them() -> None:

@@ -16,6 +16,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import penstock
@@ -128,6 +129,16 @@ def fds() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
+@dataclass(frozen=True)
+class Scenario:
+    """What is done to a folder, over an old dataset or none, and what goes on after a kill to what `whole` holds."""
+
+    act: Callable[[Path], None]
+    go_on: Callable[[Path], None]
+    whole: Path
+    old: bool = False
+
+
 class Driver:
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -187,38 +198,60 @@ class Driver:
             raise AssertionError("a dataset without a manifest was verified")
         return False
 
-    def kill(self, write: Callable[[Path], None], go_on: Callable[[Path], None], whole: Path) -> dict:
-        total, published = len(self.calls(write)), 0
-        for k in range(1, total + 1):
-            path = self.root / f"kill{k}"
-            code = forked(lambda path=path, k=k: self.armed(KILL, k, 0, lambda: write(path)))
-            assert code == 77, (k, code)
-            published += self.check_after_death(path, tree(whole))
-            go_on(path)
-            assert content(path) == content(whole) and nothing_else(path), (k, sorted(tree(path)))
-            shutil.rmtree(path)
-        assert 0 < published < total
-        return {"calls": total, "published": published}
+    def begin(self, name: str, scenario: Scenario) -> Path:
+        path = self.root / name
+        if scenario.old:
+            write_old(path)
+        return path
 
-    def fail(self, write: Callable[[Path], None]) -> dict:
-        log = self.calls(write)
-        raised = 0
-        for error in (errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EROFS):
-            for k in range(1, len(log) + 1):
-                path = self.root / "fail"
-                before = fds()
+    def kill(self, scenario: Scenario) -> dict:
+        """At every moment there is no dataset, or the old one, or the new one, and it is whole; a repeat goes on."""
+        path = self.begin("counted", scenario)
+        before, after = content(path) if scenario.old else None, content(scenario.whole)
+        total, seen = len(self.armed(COUNT, -1, 0, lambda: scenario.act(path))), []
+        for k in range(1, total + 1):
+            path = self.begin(f"kill{k}", scenario)
+            assert forked(lambda path=path, k=k: self.armed(KILL, k, 0, lambda: scenario.act(path))) == 77, k
+            if before is None:
+                seen.append(self.check_after_death(path, tree(scenario.whole)))
+            else:
+                seen.append(content(path) == after)
+                assert (seen[-1] or content(path) == before) and penstock.verify(path).ok, k
+                assert bool(penstock.verify(path).notices) != nothing_else(path), "verify names what is no part of it"
+            scenario.go_on(path)
+            assert content(path) == after and nothing_else(path), (k, sorted(tree(path)))
+            shutil.rmtree(path)
+        assert seen == sorted(seen) and set(seen) == {False, True}
+        return {"calls": total}
+
+    def fail(self, scenario: Scenario) -> dict:
+        """What fails is said, and leaves nothing, or a whole dataset: the old one, until the message says otherwise."""
+        path = self.begin("counted", scenario)
+        before, after = content(path) if scenario.old else None, content(scenario.whole)
+        log, raised = self.armed(COUNT, -1, 0, lambda: scenario.act(path)), 0
+        renamed = next(
+            k for k, line in enumerate(log, 1) if line.startswith("rename") and line.endswith("/counted/dataset.json")
+        )
+        for k in range(1, len(log) + 1):
+            for error in (errno.EIO,) if scenario.old else (errno.ENOSPC, errno.EIO):
+                path, descriptors = self.begin("fail", scenario), fds()
+                seen: OSError | None = None
                 try:
-                    self.armed(FAIL, k, error, lambda path=path: write(path))
-                except OSError as seen:
-                    raised += 1
-                    where = (k, log[k - 1], str(seen))
+                    self.armed(FAIL, k, error, lambda path=path: scenario.act(path))
+                except OSError as failure:
+                    seen, raised = failure, raised + 1
+                where = (k, log[k - 1], str(seen))
+                assert fds() == descriptors, where
+                if seen is None:
+                    assert log[k - 1].split("\t")[0] not in RAISING, where
+                elif before is None or k <= renamed:  # of what is removed after it, another error may be the last
                     assert isinstance(seen, penstock.IoError) and seen.errno == error, where
                     assert os.strerror(error) in str(seen) and str(path.parent) in str(seen), where
+                if seen is not None and before is None:
                     assert not path.exists() or not any(path.iterdir()), where
                 else:
-                    assert log[k - 1].split("\t")[0] not in RAISING, (k, log[k - 1])
-                    assert penstock.verify(path).ok
-                assert fds() == before, (k, log[k - 1])
+                    assert content(path) == (before if seen and k <= renamed else after), where
+                    assert penstock.verify(path).ok, where
                 shutil.rmtree(path, ignore_errors=True)
         return {"calls": len(log), "raised": raised}
 
@@ -228,24 +261,23 @@ class Driver:
         log, raised, kept = self.calls(shuffle), 0, 0
         assert {"pwrite", "allocate", "punch"} <= {line.split("\t")[0] for line in log}
         path = self.root / "fail"
-        for error in (errno.ENOSPC, errno.EIO):
-            for k in range(1, len(log) + 1):
-                before = fds()
-                try:
-                    self.armed(FAIL, k, error, lambda: shuffle(path))
-                except OSError as seen:
-                    raised += 1
-                    assert isinstance(seen, penstock.IoError) and seen.errno == error, (k, log[k - 1], str(seen))
-                    assert not (path / "dataset.json").exists(), (k, log[k - 1])
-                    names = sorted(each.name for each in path.iterdir()) if path.exists() else []
-                    assert names == [f"{number:05d}" for number in range(len(names))], (k, log[k - 1], names)
-                    kept += len(names) > 0
-                else:
-                    assert log[k - 1].split("\t")[0] not in (*RAISING, "pwrite"), (k, log[k - 1])
-                assert fds() == before, (k, log[k - 1])
-                shuffle(path)
-                assert tree(path) == whole, (k, log[k - 1])
-                shutil.rmtree(path)
+        for k in range(1, len(log) + 1):
+            before, error = fds(), (errno.ENOSPC, errno.EIO)[k % 2]
+            try:
+                self.armed(FAIL, k, error, lambda: shuffle(path))
+            except OSError as seen:
+                raised += 1
+                assert isinstance(seen, penstock.IoError) and seen.errno == error, (k, log[k - 1], str(seen))
+                assert not (path / "dataset.json").exists(), (k, log[k - 1])
+                names = sorted(each.name for each in path.iterdir()) if path.exists() else []
+                assert names == [f"{number:05d}" for number in range(len(names))], (k, log[k - 1], names)
+                kept += len(names) > 0
+            else:
+                assert log[k - 1].split("\t")[0] not in (*RAISING, "pwrite"), (k, log[k - 1])
+            assert fds() == before, (k, log[k - 1])
+            shuffle(path)
+            assert tree(path) == whole, (k, log[k - 1])
+            shutil.rmtree(path)
         self.armed(SHORT, -1, 0, lambda: shuffle(path))
         assert tree(path) == whole
         return {"calls": len(log), "raised": raised, "kept": kept}
@@ -354,7 +386,7 @@ class Driver:
             raise AssertionError("a lock that failed was taken for one that was had")
         return {"errors": len(errors)}
 
-    def random(self, runs: int) -> dict:
+    def random(self, runs: int = 20) -> dict:
         """Three processes write a shard each, and all are killed at a random time."""
         seeded, published = random.Random(7), 0
         for run in range(runs):
@@ -381,74 +413,34 @@ class Driver:
         return {"runs": runs}
 
     def run(self, name: str) -> dict:
-        if name == "kill-whole":
-            return self.kill(write_whole, replace_whole, self.root / "whole")
-        if name == "kill-shuffle":
-            self.reference("shuffled", shuffle)
-            return self.kill(shuffle, shuffle, self.root / "shuffled")
-        if name == "kill-shards":
-            return self.kill(write_shards, write_shards, self.root / "shards")
-        return {"fail": lambda: self.fail(write_whole), "order": self.order, "links": self.links, "short": self.short,
-                "copies": self.copies, "reflinks": self.reflinks, "no-flock": self.no_flock,
-                "random": lambda: self.random(30), "fail-shuffle": self.fail_shuffle,
-                "kill-replace": lambda: self.kill_replacing(replace_whole, self.root / "whole"),
-                "kill-replace-shards": lambda: self.kill_replacing(replace_shards, self.root / "shards"),
-                "kill-append": lambda: self.kill_replacing(self.append, self.appended()),
-                "fail-append": lambda: self.fail_replacing(self.append, self.appended()),
-                "fail-replace": lambda: self.fail_replacing(replace_whole, self.root / "whole")}[name]()  # fmt: skip
-
-    def old(self, name: str) -> Path:
-        """A dataset of two shards, to be replaced by one of three."""
-        path = self.root / name
-        write_old(path)
-        return path
+        how, _, what = name.partition("-")
+        scenarios: dict[str, Callable[[], Scenario]] = {
+            "whole": lambda: Scenario(write_whole, replace_whole, self.root / "whole"),
+            "shards": lambda: Scenario(write_shards, write_shards, self.root / "shards"),
+            "shuffle": lambda: Scenario(shuffle, shuffle, self.shuffled()),
+            "replace": lambda: Scenario(replace_whole, replace_whole, self.root / "whole", old=True),
+            "replace-shards": lambda: Scenario(replace_shards, replace_shards, self.root / "shards", old=True),
+            "append": lambda: Scenario(self.append, self.append, self.appended(), old=True),
+        }
+        if how == "kill":
+            return self.kill(scenarios[what]())
+        if how == "fail" and what != "shuffle":
+            return self.fail(scenarios[what or "whole"]())
+        result: dict = getattr(self, name.replace("-", "_"))()
+        return result
 
     def append(self, path: Path) -> None:
         penstock.append(path, self.root / "whole", resume=True)
 
     def appended(self) -> Path:
-        path = self.old("appended")
+        path = self.root / "appended"
+        write_old(path)
         self.append(path)
         return path
 
-    def kill_replacing(self, replace: Callable[[Path], None], whole: Path) -> dict:
-        """Replacing a dataset: at every moment there is the old one or the new one, and it is whole."""
-        path = self.old("counted")
-        before, after = content(path), content(whole)
-        total, seen = len(self.armed(COUNT, -1, 0, lambda: replace(path))), []
-        for k in range(1, total + 1):
-            path = self.old(f"kill{k}")
-            assert forked(lambda path=path, k=k: self.armed(KILL, k, 0, lambda: replace(path))) == 77
-            now = content(path)
-            assert now in (before, after) and penstock.verify(path).ok, k
-            seen.append(now == after)
-            assert bool(penstock.verify(path).notices) != nothing_else(path), "verify names what is no part of it"
-            replace(path)
-            assert content(path) == after and nothing_else(path), (k, sorted(tree(path)))
-            shutil.rmtree(path)
-        assert seen == sorted(seen) and set(seen) == {False, True}
-        return {"calls": total}
-
-    def fail_replacing(self, replace: Callable[[Path], None], whole: Path) -> dict:
-        """What fails is said; a whole dataset is there, the old one unless the message says that it is replaced."""
-        path = self.old("counted")
-        before, after = content(path), content(whole)
-        log, raised = self.armed(COUNT, -1, 0, lambda: replace(path)), 0
-        renamed = next(
-            k for k, line in enumerate(log, 1) if line.startswith("rename") and line.endswith("/counted/dataset.json")
-        )
-        for k in range(1, len(log) + 1):
-            path, descriptors = self.old(f"fail{k}"), fds()
-            error = None
-            try:
-                self.armed(FAIL, k, errno.EIO, lambda path=path: replace(path))
-            except OSError as seen:
-                error, raised = seen, raised + 1
-            assert penstock.verify(path).ok and fds() == descriptors, (k, log[k - 1])
-            assert content(path) == (before if error and k <= renamed else after), (k, log[k - 1], error)
-            assert error or log[k - 1].split("\t")[0] not in RAISING, (k, log[k - 1])
-            shutil.rmtree(path)
-        return {"calls": len(log), "raised": raised}
+    def shuffled(self) -> Path:
+        self.reference("shuffled", shuffle)
+        return self.root / "shuffled"
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import numpy as np
 import penstock
 import pytest
 from _fault_servers import fault_proxy
-from _places import Place, tree
+from _places import Place
 from penstock import IoError, Storage
 
 pytest.importorskip("obstore")
@@ -28,10 +28,6 @@ def write(out: Any, **options: Any) -> None:
             writer.append(gene=np.arange(cell % 50, dtype="u2"), count=np.full(cell % 50, 3, "u1"))
 
 
-def features_of(files: dict[str, bytes]) -> dict[str, bytes]:
-    return {name.partition("/")[2]: data for name, data in files.items() if name.startswith("features")}
-
-
 def check(place: Place, names: list[str]) -> None:
     dataset = penstock.open(place.url, storage=place.storage)
     assert list(dataset.features.names) == names
@@ -41,51 +37,36 @@ def check(place: Place, names: list[str]) -> None:
     assert {name.split("/")[0] for name in place.files() if "/" in name} == named
 
 
-def test_they_have_the_bytes_of_a_local_write(place: Place, tmp_path: Path) -> None:
-    write(tmp_path / "local", features=FEATURES)
+def test_a_new_dataset_replaces_them(place: Place, tmp_path: Path) -> None:
+    """That they have the bytes of local ones: test_verbs.py."""
     write(place.url, features=FEATURES, storage=place.storage, scratch=tmp_path / "scratch")
-    assert features_of(place.files()) == features_of(tree(tmp_path / "local"))
     check(place, FEATURES["names"])
-    there, here = penstock.open(place.url, storage=place.storage).features, penstock.open(tmp_path / "local").features
-    assert there.columns["length"][:].tolist() == here.columns["length"][:].tolist() == list(range(50))
-    assert there.columns["kind"].categories == here.columns["kind"].categories
-    assert list((tmp_path / "scratch").iterdir()) == []
-
-
-def test_a_new_dataset_replaces_them(place: Place) -> None:
-    write(place.url, features=FEATURES, storage=place.storage)
+    columns = penstock.open(place.url, storage=place.storage).features.columns
+    assert columns["length"][:].tolist() == FEATURES["length"].tolist()
+    assert [columns["kind"].categories[code] for code in columns["kind"][:]] == FEATURES["kind"]
     write(place.url, features=FEATURES["names"], storage=place.storage, overwrite=True)
     check(place, FEATURES["names"])
     assert not penstock.open(place.url, storage=place.storage).features.columns
     write(place.url, storage=place.storage, overwrite=True)
     assert penstock.open(place.url, storage=place.storage).features is None
-    assert features_of(place.files()) == {}
+    assert not [name for name in place.files() if name.startswith("features")]
 
 
-def test_a_commit_publishes_them(place: Place, tmp_path: Path, s3_server: str) -> None:
-    for number in range(2):
+@pytest.mark.parametrize(("how", "file"), [("a writer", "columns.bin"), ("a commit", "dataset.json")])
+def test_where_they_cannot_be_uploaded_nothing_is_published(place: Place, s3_server: str, how: str, file: str) -> None:
+    def fault(method: str, path: str, number: int) -> str | None:
+        return "503" if method == "PUT" and "/features-" in path and file in path else None
+
+    def publish(storage: Storage) -> None:
+        if how == "a writer":
+            write(place.url, features=FEATURES, storage=storage, overwrite=True)
+        else:
+            penstock.commit(place.url, shards=2, storage=storage, features=FEATURES)
+
+    for number in range(2 if how == "a commit" else 0):
         write(place.url, storage=place.storage, shard=number)
-
-    def fault(method: str, path: str, number: int) -> str | None:
-        return "503" if method == "PUT" and "/features-" in path and path.endswith("dataset.json") else None
-
-    with fault_proxy(s3_server, fault) as proxy:
-        storage = Storage(endpoint=proxy.address, region="us-east-1", deadline=0.5)
-        with pytest.raises(IoError, match="features-"):
-            penstock.commit(place.url, storage=storage, features=FEATURES)
+    with fault_proxy(s3_server, fault) as proxy, pytest.raises(IoError, match="features-"):
+        publish(Storage(endpoint=proxy.address, region="us-east-1", deadline=0.5))
     assert "dataset.json" not in place.files()
-    penstock.commit(place.url, shards=2, storage=place.storage, features=FEATURES)
-    check(place, FEATURES["names"])
-
-
-def test_a_writer_that_cannot_upload_them_publishes_nothing(place: Place, s3_server: str) -> None:
-    def fault(method: str, path: str, number: int) -> str | None:
-        return "503" if method == "PUT" and "/features-" in path and "columns.bin" in path else None
-
-    with fault_proxy(s3_server, fault) as proxy:
-        storage = Storage(endpoint=proxy.address, region="us-east-1", deadline=0.5)
-        with pytest.raises(IoError, match="features-"):
-            write(place.url, features=FEATURES, storage=storage)
-    assert "dataset.json" not in place.files()
-    write(place.url, features=FEATURES, storage=place.storage, overwrite=True)
+    publish(place.storage)
     check(place, FEATURES["names"])

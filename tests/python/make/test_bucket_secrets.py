@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,48 +16,25 @@ from penstock import Error, Storage
 
 pytest.importorskip("obstore")
 
-Fault = Callable[[str, str, int], str | None]
 HIDDEN = (SECRET, ACCESS, "Signature", "Authorization", "Error performing", "Debug source", "AWS4-HMAC")
 
 
-def every(error: BaseException) -> list[BaseException]:
-    """All errors that one leads to, by __cause__ and __context__, whether a traceback shows them or not."""
-    found: list[BaseException] = []
-    waiting: list[BaseException | None] = [error]
-    while waiting:
-        each = waiting.pop()
-        if each is not None and each not in found:
-            found.append(each)
-            waiting += [each.__cause__, each.__context__]
-    return found
-
-
 def check(error: BaseException) -> None:
+    """Looks at all errors that it leads to, whether a traceback shows them or not."""
     assert isinstance(error, Error)
-    for each in every(error):
+    found: list[BaseException] = [error]
+    for each in found:
+        found += [more for more in (each.__cause__, each.__context__) if more is not None and more not in found]
         assert not type(each).__module__.startswith("obstore"), repr(each)
         said = " ".join((str(each), repr(each), repr(each.args), repr(getattr(each, "__notes__", ""))))
         for hidden in HIDDEN:
             assert hidden not in said, said
 
 
-def write(place: Place, storage: Storage, **options: Any) -> None:
+def write(place: Place, storage: Storage, tokens: int = 1000, documents: int = 40, **options: Any) -> None:
     with place.writer(storage=storage, **options) as writer:
-        for number in range(40):
-            writer.append(token=np.arange(1000), metadata=number)
-
-
-def write_large(place: Place, storage: Storage) -> None:
-    with penstock.Writer(place.url, fields={"token": "u2"}, storage=storage) as writer:
-        writer.append(token=np.zeros(10_000_000, "u2"))
-
-
-def write_shard(place: Place, storage: Storage) -> None:
-    write(place, storage, shard=0, shard_size=1 << 30, scratch=None)
-
-
-def write_features(place: Place, storage: Storage) -> None:
-    write(place, storage, features=["a", "b"])
+        for number in range(documents):
+            writer.append(token=np.zeros(tokens, "u2"), metadata=number)
 
 
 def replace(place: Place, storage: Storage) -> None:
@@ -65,12 +43,12 @@ def replace(place: Place, storage: Storage) -> None:
 
 
 def commit(place: Place, storage: Storage) -> None:
-    write(place, place.storage, shard=0, shard_size=1 << 30)
+    write_shard(place, place.storage)
     penstock.commit(place.url, storage=storage, features=["a"])
 
 
 def remove(place: Place, storage: Storage) -> None:
-    write(place, place.storage, shard=0, shard_size=1 << 30)
+    write_shard(place, place.storage)
     penstock.remove_shards(place.url, [0], storage=storage)
 
 
@@ -78,39 +56,44 @@ def look(place: Place, storage: Storage) -> None:
     penstock.finished_shards(place.url, storage=storage)
 
 
-def on(method: str, part: str) -> Callable[[str, str], bool]:
-    return lambda asked, path: asked == method and part in path
+write_large = partial(write, shard_size=1 << 30, tokens=5_000_000, documents=1)
+write_shard = partial(write, shard=0, shard_size=1 << 30)
+write_features = partial(write, features=["a", "b"])
 
 
-PLACES = {
-    "what is there": (look, on("GET", "dataset.json")),
-    "a listing": (look, on("GET", "list-type")),
-    "a small file": (write, on("PUT", "stream.bin")),
-    "the beginning of parts": (write_large, on("POST", "?uploads")),
-    "a part": (write_large, on("PUT", "partNumber=2")),
-    "the end of parts": (write_large, on("POST", "uploadId=")),
-    "a shard alone": (write_shard, on("PUT", "metadata.index")),
-    "the end of a shard": (write_shard, on("PUT", "shard.json")),
-    "features": (write_features, on("PUT", "/features")),
-    "what is committed": (commit, on("GET", "shard.json")),
-    "features of a commit": (commit, on("PUT", "/features")),
-    "the manifest": (write, on("PUT", "dataset.json")),
-    "what was replaced": (replace, on("POST", "?delete")),
-    "what is removed": (remove, on("POST", "?delete")),
+#: What is done, and the request that fails: its method and a part of its path.
+PLACES: dict[str, tuple[Callable[[Place, Storage], None], str, str]] = {
+    "what is there": (look, "GET", "dataset.json"),
+    "a listing": (look, "GET", "list-type"),
+    "a small file": (write, "PUT", "stream.bin"),
+    "the beginning of parts": (write_large, "POST", "?uploads"),
+    "a part": (write_large, "PUT", "partNumber=2"),
+    "the end of parts": (write_large, "POST", "uploadId="),
+    "a shard alone": (write_shard, "PUT", "metadata.index"),
+    "the end of a shard": (write_shard, "PUT", "shard.json"),
+    "features": (write_features, "PUT", "/features"),
+    "what is committed": (commit, "GET", "shard.json"),
+    "features of a commit": (commit, "PUT", "/features"),
+    "the manifest": (write, "PUT", "dataset.json"),
+    "what was replaced": (replace, "POST", "?delete"),
+    "what is removed": (remove, "POST", "?delete"),
 }
+SOME = ("a listing", "a small file", "the manifest")
+FAULTS = [*((where, "503") for where in PLACES), *((where, each) for where in SOME for each in ("403", "404", "301"))]
+FAULTS += [("a part", "reset"), ("what is committed", "400"), ("features", "403")]
 
 
-MOST = [(where, fault) for where in PLACES for fault in ("503", "403", "reset")]
-OTHERS = [(where, fault) for where in ("a listing", "a small file", "the manifest") for fault in ("404", "301", "400")]
-
-
-@pytest.mark.parametrize(("where", "fault"), [*MOST, *OTHERS])
+@pytest.mark.parametrize(("where", "fault"), FAULTS)
 def test_no_error_of_a_request_leads_to_obstore_or_a_secret(
     place: Place, s3_server: str, where: str, fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    action, is_asked = PLACES[where]
-    with fault_proxy(s3_server, lambda method, path, number: fault if is_asked(method, path) else None) as proxy:
+    action, failing, part = PLACES[where]
+
+    def fails(method: str, path: str, number: int) -> str | None:
+        return fault if method == failing and part in path else None
+
+    with fault_proxy(s3_server, fails) as proxy:
         storage = Storage(endpoint=proxy.address, region="us-east-1", deadline=0.3)
         with pytest.raises(Error) as raised:
             action(place, storage)
@@ -144,8 +127,7 @@ def test_no_refusal_leads_to_obstore_or_a_secret(place: Place, s3_server: str) -
             write(place, storage)
     check(raised.value)
     first, second = place.writer(overwrite=True), place.writer(overwrite=True)
-    for number, writer in enumerate((first, second)):
-        writer.append(token=np.arange(100), metadata=number)
+    second.append(token=np.arange(100), metadata=1)
     first.commit()
     for wrong in (second.commit, place.writer, lambda: penstock.commit(place.url, storage=place.storage)):
         with pytest.raises(Error) as raised:

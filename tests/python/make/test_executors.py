@@ -37,56 +37,45 @@ class Square:
         return f"item {item}"
 
 
-def pool() -> Any:
-    return Processes(3).pool(Square())
+@pytest.fixture(params=[Here(), Processes(3)], ids=repr)  # tests/ray has the same of a cluster
+def workers(request: pytest.FixtureRequest) -> Iterator[Any]:
+    pool = request.param.pool(Square())
+    yield pool
+    pool.close()
+    pool.close()
 
 
-EXECUTORS = [Here(), Processes(3)]  # tests/ray has the same of a cluster
+class TestExecutor:
+    def test_results_come_in_the_order_of_items_and_no_more_are_taken_than_there_is_room_for(
+        self, workers: Any
+    ) -> None:
+        ahead: list[int] = []
+        found: list[int] = []
 
+        def items() -> Iterator[int]:
+            for item in range(12):
+                ahead.append(item - len(found))
+                yield item
 
-@pytest.mark.parametrize("executor", EXECUTORS, ids=repr)
-def test_results_come_in_the_order_of_items_and_no_more_items_are_taken_than_there_is_room_for(executor: Any) -> None:
-    workers, ahead = executor.pool(Square()), []
-    taken = 0
-
-    def items() -> Iterator[int]:
-        nonlocal taken
-        for taken in range(1, 13):
-            ahead.append(taken - done)
-            yield taken - 1
-
-    done, found = 0, []
-    try:
         for result in results_of(workers, items()):
-            done += 1
             found.append(result)
-        assert 1 <= workers.started <= 3
-    finally:
-        workers.close()
-    assert found == [item * item for item in range(12)]
-    assert max(ahead) <= 12 + 1
+        assert found == [item * item for item in range(12)] and 1 <= workers.started <= 3
+        assert max(ahead) <= 12
 
-
-@pytest.mark.parametrize("executor", EXECUTORS, ids=repr)
-def test_an_error_is_raised_at_its_place_after_all_results_before_it(executor: Any) -> None:
-    workers = executor.pool(Square())
-    found: list[int] = []
-    try:
+    def test_an_error_is_raised_at_its_place_after_all_results_before_it(self, workers: Any) -> None:
+        found: list[int] = []
         with pytest.raises(InputError, match="thirteen"):
             for each in results_of(workers, [1, 2, 13, 3]):
                 found.append(each)
-    finally:
-        workers.close()
-    assert found == [1, 4]
+        assert found == [1, 4]
 
 
 def test_a_killed_process_is_an_error_that_says_so() -> None:
-    workers = pool()
+    workers = Processes(2).pool(Square())
     try:
         with pytest.raises(WorkerError, match=r"killed by SIGKILL \(out of memory\? then use fewer --workers\)"):
             list(results_of(workers, [1, 14]))
     finally:
-        workers.close()
         workers.close()
 
 
@@ -96,31 +85,35 @@ def test_workers_say_who_works() -> None:
     assert is_far(executor_of(type("Users", (), {"pool": lambda self, work: None})()))  # which may be anywhere
 
 
+def ran(program: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=folder)
+
+
 def test_ray_is_neither_imported_nor_needed_until_it_is_used(tmp_path: Path) -> None:
-    program = "import sys, penstock, penstock._cli.write, penstock._cli.import_; assert 'ray' not in sys.modules"
-    subprocess.run([sys.executable, "-c", program], check=True)
-    # Where it is installed too: what cannot be imported is not there.
-    hidden = "import sys; sys.modules['ray'] = None; "
-    shown = subprocess.run([sys.executable, "-c", f"{hidden}import penstock.ray"], capture_output=True, text=True)
-    assert (
-        "ModuleNotFoundError: penstock.ray needs ray, which is not installed: pip install 'penstock[ray]'"
-        in shown.stderr
-    )
-    words = ["write", "a.jsonl", "--tokenizer", "t.json", "--out", "out", "--ray"]
-    command = f"{hidden}from penstock._cli.main import main; sys.exit(main({words}))"
-    shown = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, cwd=tmp_path)
-    assert (shown.returncode, "pip install 'penstock[ray]'" in shown.stderr) == (1, True)
+    program = """
+import sys, penstock, penstock._cli.write, penstock._cli.import_
+from penstock._cli.main import main
+assert 'ray' not in sys.modules
+sys.modules['ray'] = None  # where it is installed too: what cannot be imported is not there
+assert main(["write", "a.jsonl", "--tokenizer", "t.json", "--out", "out", "--ray"]) == 1
+import penstock.ray
+"""
+    said = ran(program, tmp_path).stderr
+    words = "penstock.ray needs ray, which is not installed: pip install 'penstock[ray]'"
+    assert f"ModuleNotFoundError: {words}" in said and f"penstock: {words}" in said, said
 
 
-@pytest.mark.parametrize("words", [["--ray", "a.jsonl"], ["--ray", "head:6379x", "a.jsonl"]])
-def test_what_follows_ray_and_is_no_address_is_refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["write", *words, "--tokenizer", "t.json", "--out", "out"]) == 2
-    assert "no address of a Ray cluster" in capsys.readouterr().err
-
-
-def test_workers_and_ray_are_not_both_given(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["write", "a.jsonl", "--ids-column", "a", "--out", "out", "--workers", "2", "--ray"]) == 2
-    assert "give one of them" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("--ray a.jsonl", "no address of a Ray cluster"),
+        ("--ray head:6379x a.jsonl", "no address of a Ray cluster"),
+        ("a.jsonl --workers 2 --ray", "give one of them"),
+    ],
+)
+def test_what_is_no_choice_of_workers_is_refused(options: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["write", *options.split(), "--ids-column", "a", "--out", "out"]) == 2
+    assert words in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -141,6 +134,5 @@ def test_what_ray_lacks_is_told_from_ray_that_is_missing(tmp_path: Path, files: 
         (tmp_path / "ray" / name).write_text(text)
     others = [each for each in sys.path if not (Path(each) / "ray").exists()]  # where Ray is not
     program = f"import sys; sys.path[:] = {[str(tmp_path), *others]!r}; import penstock.ray"
-    shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    said = shown.stderr.splitlines()[-1]
-    assert re.sub(r"ray \d[\d.]*", "ray", said).startswith(words), shown.stderr
+    said = ran(program, tmp_path).stderr
+    assert re.sub(r"ray \d[\d.]*", "ray", said.splitlines()[-1]).startswith(words), said

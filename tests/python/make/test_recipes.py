@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -15,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 import penstock
 import pytest
+from _places import tree
 from penstock._make.executors import Processes
 
 LINES = [f"line {number}" * (1 + number % 3) for number in range(40)]
@@ -65,13 +64,9 @@ def source(tmp_path: Path) -> Path:
     return folder
 
 
-def texts(path: Any, storage: Any = None) -> list[str]:
-    view = penstock.open(path, storage=storage).documents()
-    return [bytes(view[index]["token"]).decode() for index in range(len(view))]
-
-
-def tree(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+def texts(path: Any, shift: int = 0) -> list[str]:
+    tokens = [each["token"] - np.uint8(shift) for each in penstock.open(path).documents()]
+    return [bytes(each.astype("u1")).decode() for each in tokens]
 
 
 def interrupt(source: Path, out: Path, **given: Any) -> None:
@@ -93,36 +88,6 @@ def test_a_source_becomes_a_dataset_with_what_it_says(source: Path, tmp_path: Pa
     assert penstock.verify(tmp_path / "out")
 
 
-@pytest.mark.parametrize("workers", [2, Processes(3)])
-def test_bytes_are_the_same_on_any_executor(source: Path, tmp_path: Path, workers: Any) -> None:
-    Lines(source).write(tmp_path / "here")
-    Lines(source).write(tmp_path / "there", workers=workers)
-    assert tree(tmp_path / "here") == tree(tmp_path / "there")
-
-
-@pytest.mark.parametrize("workers", [1, 2])
-def test_an_error_in_a_task_keeps_what_is_finished_and_resume_makes_the_rest(
-    source: Path, tmp_path: Path, workers: int
-) -> None:
-    Lines(source).write(tmp_path / "whole")
-    interrupt(source, tmp_path / "out")
-    assert [each.number for each in penstock.finished_shards(tmp_path / "out")] == [0, 1]
-    with pytest.raises(penstock.InvalidArgumentError, match="2 finished shards of a run that did not end"):
-        Lines(source).write(tmp_path / "out")
-    done = Lines(source).write(tmp_path / "out", resume=True, workers=workers)
-    assert (done.shards, done.kept_shards, done.documents) == (4, 2, 40)
-    changed = tree(tmp_path / "out")
-    kept = json.loads(changed.pop("dataset.json")), changed
-    whole = tree(tmp_path / "whole")
-    assert kept[0]["tokenizer"]["lines"] == 20 and kept[1] == {k: v for k, v in whole.items() if k != "dataset.json"}
-
-
-def test_shards_of_another_identity_are_made_again(source: Path, tmp_path: Path) -> None:
-    interrupt(source, tmp_path / "out", shift=1)
-    done = Lines(source).write(tmp_path / "out", resume=True)
-    assert done.kept_shards == 0 and texts(tmp_path / "out") == LINES
-
-
 class Wide(Lines):
     """Of another type."""
 
@@ -142,19 +107,60 @@ class Named(Lines):
         return super().make(task.name, writer)
 
 
-def test_shards_of_another_format_are_made_again(source: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("workers", [1, 2, Processes(3)])
+def test_an_error_in_a_task_keeps_what_is_finished_and_resume_makes_the_rest(
+    source: Path, tmp_path: Path, workers: Any
+) -> None:
+    Lines(source).write(tmp_path / "whole")
     interrupt(source, tmp_path / "out")
-    assert Wide(source).write(tmp_path / "out", resume=True).kept_shards == 0
-    assert penstock.open(tmp_path / "out").dtype == np.dtype([("token", "<u2")])
-    with pytest.raises(penstock.InvalidArgumentError, match=r"made of other input or options.* overwrite=True"):
-        Lines(source).write(tmp_path / "out", resume=True)
+    assert [each.number for each in penstock.finished_shards(tmp_path / "out")] == [0, 1]
+    with pytest.raises(penstock.InvalidArgumentError, match="2 finished shards of a run that did not end"):
+        Lines(source).write(tmp_path / "out")
+    done = Lines(source).write(tmp_path / "out", resume=True, workers=workers)
+    assert (done.shards, done.kept_shards, done.documents) == (4, 2, 40)
+    found, whole = tree(tmp_path / "out"), tree(tmp_path / "whole")
+    assert json.loads(found.pop("dataset.json"))["tokenizer"]["lines"] == 20 and whole.pop("dataset.json")
+    assert found == whole
 
 
-def test_tasks_that_are_no_json_are_told_apart_by_what_they_are_called(source: Path, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="cannot use"):
-        Named(source, fail=LINES[25]).write(tmp_path / "out")
-    assert Named(source).write(tmp_path / "out", resume=True).kept_shards == 2
-    assert texts(tmp_path / "out") == LINES
+@pytest.mark.parametrize(
+    ("recipe", "kept"),
+    [
+        (lambda source: Named(source), 2),
+        (lambda source: Lines(source, shift=1), 0),
+        (lambda source: Wide(source), 0),
+    ],
+    ids=["tasks that are no JSON", "another identity", "another format"],
+)
+def test_shards_are_kept_that_the_same_recipe_made(source: Path, tmp_path: Path, recipe: Any, kept: int) -> None:
+    first = recipe(source) if kept else Lines(source)
+    first.fail = LINES[25]
+    with pytest.raises(ValueError, match="cannot use line 25"):
+        first.write(tmp_path / "out")
+    assert recipe(source).write(tmp_path / "out", resume=True).kept_shards == kept
+    shift = getattr(recipe(source), "shift", 0)
+    assert texts(tmp_path / "out", shift=shift) == LINES
+    assert recipe(source).write(tmp_path / "out", resume=True).kept_shards == 4  # it is the same
+    if not kept:
+        with pytest.raises(penstock.InvalidArgumentError, match=r"made of other input or options.* overwrite=True"):
+            Lines(source).write(tmp_path / "out", resume=True)
+
+
+def test_what_a_run_keeps_it_says_also_where_a_dataset_is_replaced(source: Path, tmp_path: Path) -> None:
+    def stop(done: int, total: int) -> None:
+        if done == 2:
+            signal.raise_signal(signal.SIGINT)
+
+    out = tmp_path / "out"
+    with pytest.raises(KeyboardInterrupt, match="2 finished shards are kept: go on with resume=True"):
+        Lines(source).write(out, progress=stop)
+    Lines(source, shift=1).write(out, overwrite=True)
+    before = tree(out)
+    with pytest.raises(KeyboardInterrupt, match="the old dataset stays; 2 finished shards are kept"):
+        Lines(source).write(out, overwrite=True, progress=stop)
+    assert all(tree(out)[name] == data for name, data in before.items())
+    assert Lines(source).write(out, overwrite=True, resume=True).kept_shards == 2
+    assert texts(out) == LINES
 
 
 def test_shards_of_other_tasks_are_refused(source: Path, tmp_path: Path) -> None:
@@ -166,20 +172,6 @@ def test_shards_of_other_tasks_are_refused(source: Path, tmp_path: Path) -> None
     assert Lines(source).write(tmp_path / "out", overwrite=True).documents == 40
 
 
-def test_a_published_dataset_stays_until_another_is_whole(source: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    Lines(source, shift=1).write(out)
-    before = tree(out)
-    with pytest.raises(penstock.InvalidArgumentError, match="holds a dataset already"):
-        Lines(source).write(out)
-    with pytest.raises(ValueError, match="cannot use"):
-        Lines(source, fail=LINES[35]).write(out, overwrite=True)
-    assert {name: data for name, data in tree(out).items() if name in before} == before
-    assert Lines(source).write(out, overwrite=True, resume=True).kept_shards == 3
-    assert texts(out) == LINES
-    assert Lines(source).write(out, resume=True).kept_shards == 4  # it is the same
-
-
 def test_files_that_changed_are_refused(source: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="cannot use"):
         Watched(source, fail=LINES[25]).write(tmp_path / "out")
@@ -189,43 +181,6 @@ def test_files_that_changed_are_refused(source: Path, tmp_path: Path) -> None:
         Watched(source).write(tmp_path / "out", resume=True)
     assert Watched(source).write(tmp_path / "out", overwrite=True).documents == 40
     assert not (tmp_path / "out" / ".import-inputs").exists()
-
-
-SCRIPT = """
-import os, signal, sys
-sys.path.insert(0, sys.argv[1])
-from test_recipes import Lines
-
-class Killed(Lines):
-    def make(self, task, writer):
-        super().make(task, writer)
-        if task == "2.txt":
-            os.kill(os.getpid(), signal.SIGKILL)
-
-if __name__ == "__main__":
-    Killed(sys.argv[2]).write(sys.argv[3], workers=2)
-"""
-
-
-def test_a_worker_that_is_killed_ends_the_run_in_words_and_finished_shards_stay(source: Path, tmp_path: Path) -> None:
-    (tmp_path / "script.py").write_text(SCRIPT)
-    given = [sys.executable, tmp_path / "script.py", Path(__file__).parent, source, tmp_path / "out"]
-    done = subprocess.run(given, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 1
-    assert "SIGKILL" in done.stderr and "go on with resume=True" in done.stderr, done.stderr[-800:]
-    finished = [each.number for each in penstock.finished_shards(tmp_path / "out")]
-    assert 2 not in finished and not list((tmp_path / "out").glob(".partial*"))
-    assert Lines(source).write(tmp_path / "out", resume=True).kept_shards == len(finished)
-    assert texts(tmp_path / "out") == LINES
-
-
-def test_into_a_bucket_and_on_from_there(source: Path, tmp_path: Path, place: Any) -> None:
-    out = f"{place.url}/out"
-    with pytest.raises(ValueError, match="cannot use"):
-        Lines(source, fail=LINES[25]).write(out, storage=place.storage)
-    done = Lines(source).write(out, resume=True, workers=2, storage=place.storage)
-    assert done.kept_shards == 2 and texts(out, place.storage) == LINES
-    assert penstock.verify(out, storage=place.storage)
 
 
 class Odd(Lines):
@@ -258,15 +213,6 @@ def test_what_a_recipe_says_wrong_is_refused(source: Path, tmp_path: Path, fail:
         Lines(source).write(tmp_path / "out", workers=0)
     with pytest.raises(penstock.InvalidArgumentError, match=r"workers='ray': a number, or an executor"):
         Lines(source).write(tmp_path / "out", workers="ray")  # type: ignore[arg-type]
-
-
-def test_ctrl_c_says_how_to_go_on(source: Path, tmp_path: Path) -> None:
-    def stop(done: int, total: int) -> None:
-        if done == 2:
-            signal.raise_signal(signal.SIGINT)
-
-    with pytest.raises(KeyboardInterrupt, match="2 finished shards are kept: go on with resume=True"):
-        Lines(source).write(tmp_path / "out", progress=stop)
 
 
 class Busy(penstock.Recipe):

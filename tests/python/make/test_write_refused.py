@@ -10,40 +10,31 @@ import numpy as np
 import penstock
 import pytest
 from _fault_servers import fault_proxy
-from _places import ACCESS, SECRET, Place, chain, tree
+from _places import ACCESS, SECRET, Place, chain
 from penstock import IoError, NotFoundError, Storage
 from penstock._places.uploads import Bucket
 
 pytest.importorskip("obstore")
 
 
-def append(writer: penstock.Writer) -> None:
-    for number in range(40):
-        writer.append(token=np.arange(300), metadata={"name": number})
-
-
 def at(address: str, **given: Any) -> Storage:
     return Storage(endpoint=address, region="us-east-1", **given)
 
 
-@pytest.mark.parametrize("name", ["redirects", "NoSuchBucket", "without LOCATION, status code: 403"])
-def test_faults_pass_whatever_words_the_address_has(place: Place, s3_server: str, tmp_path: Path, name: str) -> None:
-    faults = iter(["reset"] * 5)  # of the conditional put of the manifest too, which obstore does not try again
+def test_faults_pass_whatever_words_the_address_has(place: Place, s3_server: str) -> None:
+    faults = iter(["reset"] * 3)  # of the conditional put of the manifest too, which obstore does not try again
 
     def fault(method: str, path: str, number: int) -> str | None:
         return next(faults, None) if method == "PUT" and path.endswith("dataset.json") else None
 
-    place.name, place.url = f"{name}/corpus", f"s3://data/{name}/corpus"
-    with fault_proxy(s3_server, fault) as proxy, place.writer(storage=at(proxy.address)) as writer:
-        append(writer)
-    with place.writer(overwrite=True, storage=at(s3_server)) as writer:
-        append(writer)
-    assert next(faults, None) is None
-    with penstock.Writer(tmp_path / "local", fields={"token": "u2"}, metadata="json", shard_size=20_000) as writer:
-        append(writer)
-    assert [data for name, data in sorted(place.files().items()) if name.endswith("stream.bin")] == [
-        data for name, data in sorted(tree(tmp_path / "local").items()) if name.endswith("stream.bin")
-    ]
+    place.name = "redirects NoSuchBucket without LOCATION, status code: 403"
+    place.url = f"s3://data/{place.name}"
+    with fault_proxy(s3_server, fault) as proxy:
+        for address in (proxy.address, s3_server):
+            with place.writer(overwrite=True, storage=at(address)) as writer:
+                for number in range(40):
+                    writer.append(token=np.arange(300), metadata={"name": number})
+            assert next(faults, None) is None and penstock.verify(place.url, storage=at(s3_server))
 
 
 @pytest.mark.parametrize("fault", ["region", "malformed"])

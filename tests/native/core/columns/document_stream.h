@@ -86,19 +86,4 @@ inline std::shared_ptr<Batch> batch_of(FieldRows rows, std::vector<ColumnSpec> s
   return read_rows(formats, indices);
 }
 
-/// Calls visit(place in the arrays, record of the stream or -1 in padding, records of the row from there on).
-template <typename Visit>
-void each_record(const Batch& batch, std::uint64_t shorten, const Visit& visit) {
-  const auto& source = static_cast<const FieldSource&>(*batch.format->source);
-  std::uint64_t place = 0;
-  for (std::uint64_t i = 0; i < batch.plan.rows; ++i) {
-    const bool is_padding = i >= batch.plan.valid;
-    const std::uint64_t length = batch.row_length(i);
-    for (std::uint64_t k = 0; k + shorten < length; ++k) {
-      const auto first = is_padding ? 0 : source.first_of(batch.picks[i].index);
-      visit(place++, is_padding ? -1 : static_cast<std::int64_t>(first + k), length - k);
-    }
-  }
-}
-
 }  // namespace penstock::testing

@@ -9,14 +9,14 @@ namespace {
 
 using std::chrono::hours;
 using std::chrono::milliseconds;
-using Paths = std::vector<std::string>;
+using Signed = std::vector<std::string>;
 
 class SignedAddressesTest : public ::testing::Test {
  protected:
   std::optional<std::string> of(const std::string& path) {
     return addresses_.of(path, [&] { ++called_; });
   }
-  Paths take(milliseconds patience = {}) { return addresses_.take(10, patience); }
+  Signed take(milliseconds patience = {}) { return addresses_.take(10, patience); }
 
   SignedAddresses addresses_{"with the keys of the test"};
   std::atomic<int> called_{0};
@@ -26,16 +26,16 @@ TEST_F(SignedAddressesTest, AnAddressOrItsErrorIsAskedForOnceGivenToAllWhoWaitAn
   EXPECT_FALSE(of("a"));
   EXPECT_FALSE(of("a"));
   EXPECT_FALSE(of("b"));
-  EXPECT_EQ(take(), (Paths{"a", "b"}));
-  EXPECT_EQ(take(), Paths());
+  EXPECT_EQ(take(), (Signed{"a", "b"}));
+  EXPECT_EQ(take(), Signed());
   addresses_.give({{"a", "https://a?1"}}, hours(1));
   EXPECT_EQ(called_, 2);
   EXPECT_EQ(of("a"), "https://a?1");
   EXPECT_FALSE(of("b"));
-  EXPECT_EQ(take(), Paths());
+  EXPECT_EQ(take(), Signed());
   EXPECT_TRUE(addresses_.renew("a"));
   EXPECT_FALSE(of("a"));
-  EXPECT_EQ(take(), Paths{"a"});
+  EXPECT_EQ(take(), Signed{"a"});
   addresses_.refuse({"a"}, Error(ErrorKind::IoError, "no keys"));
   EXPECT_EQ(called_, 3);
   EXPECT_THROW(of("a"), Error);
@@ -43,13 +43,13 @@ TEST_F(SignedAddressesTest, AnAddressOrItsErrorIsAskedForOnceGivenToAllWhoWaitAn
 
 TEST_F(SignedAddressesTest, AnAddressIsSignedAnewAtHalfItsTimeAndUsedMeanwhile) {
   addresses_.give({{"a", "https://a?1"}}, milliseconds(300));
-  Paths asked;
+  Signed asked;
   while (asked.empty()) {
     const auto now = of("a");
     EXPECT_TRUE(!now || now == "https://a?1");
     asked = take(milliseconds(10));
   }
-  EXPECT_EQ(asked, Paths{"a"});
+  EXPECT_EQ(asked, Signed{"a"});
   while (of("a")) std::this_thread::sleep_for(milliseconds(10));  // until its time is over
 }
 
