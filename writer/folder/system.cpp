@@ -131,7 +131,10 @@ std::vector<std::string> names_in(int fd, const std::string& path) {
 bool remove_folder(int at, const std::string& name, int depth) noexcept {
   try {
     const Descriptor folder(::openat(at, name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
-    if (folder.get() < 0) return errno == ENOENT || ::unlinkat(at, name.c_str(), 0) == 0;
+    if (folder.get() < 0) {
+      if (errno != ENOTDIR && errno != ELOOP) return errno == ENOENT;
+      return ::unlinkat(at, name.c_str(), 0) == 0;  // a file, or a link
+    }
     for (const std::string& file : names_in(folder.get(), name)) {
       if (::unlinkat(folder.get(), file.c_str(), 0) != 0 && depth > 0) remove_folder(folder.get(), file, depth - 1);
     }

@@ -64,8 +64,8 @@ int rename_new(int at, const std::string& from, const std::string& to, const std
 /// Names in the folder `fd`, without "." and "..", sorted.
 std::vector<std::string> names_in(int fd, const std::string& path);
 
-/// Removes folder `name` of `at` and the files in it; false if something of it is left. `depth` levels of folders in it
-/// are removed too.
+/// Removes folder `name` of `at` and the files in it, or file `name`; false, with errno, if something of it is left.
+/// `depth` levels of folders in it are removed too.
 bool remove_folder(int at, const std::string& name, int depth = 0) noexcept;
 
 /// "<pid>-<16 random hex digits>": makes the name of unfinished work unique.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import resource
 from pathlib import Path
 from typing import Any
 
@@ -60,3 +62,19 @@ def test_names_of_files_stay_as_they_are(ids: Path, tmp_path: Path) -> None:
     ):
         with pytest.raises(penstock.InvalidArgumentError, match=words):
             penstock.write(inputs, tmp_path / out, ids_column="ids")
+
+
+def test_a_write_that_fails_lets_the_folder_go(tmp_path: Path) -> None:
+    lines, out = tmp_path / "ids.jsonl", tmp_path / "out"
+    lines.write_text(f'{{"ids": {list(range(50))}}}\n' * 200)
+    options: dict[str, Any] = {"ids_column": "ids", "dtype": "u2", "shard_size": 20000, "resume": True}
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (3000, limit[1]))  # Python ignores SIGXFSZ
+    try:
+        for _ in range(2):
+            with pytest.raises(penstock.IoError) as error:
+                penstock.write(lines, out, **options)
+            assert error.value.errno == errno.EFBIG
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    assert penstock.write(lines, out, **options).documents == 200
