@@ -245,8 +245,8 @@ def run_python(found: list[Block], folder: Path, programs: Forks) -> None:
 
 def run_step(step: Step, folder: Path, variables: dict[str, str], programs: Forks) -> Any:
     """In bash, but for a `penstock` that is alone: that is a fork of one process."""
-    words = shlex.split(step.command)
-    operators = set(shlex.shlex(step.command, posix=True, punctuation_chars=True)) & {"|", "<", ">", "&&", ";"}
+    joined = step.command.replace("\\\n", " ")
+    words, operators = shlex.split(joined), set(shlex.shlex(joined, posix=True, punctuation_chars=True)) & set("|<>;&")
     if words[0] == "penstock" and not operators:
         return programs.run(["-m", *words], folder, variables)
     command = ["bash", "-o", "pipefail", "-c", as_run(step.command)]
