@@ -246,8 +246,9 @@ def run_python(found: list[Block], folder: Path, programs: Forks) -> None:
 def run_step(step: Step, folder: Path, variables: dict[str, str], programs: Forks) -> Any:
     """In bash, but for a `penstock` that is alone: that is a fork of one process."""
     joined = step.command.replace("\\\n", " ")
-    words, operators = shlex.split(joined), set(shlex.shlex(joined, posix=True, punctuation_chars=True)) & set("|<>;&")
-    if words[0] == "penstock" and not operators:
+    words = shlex.split(joined, comments=True)
+    has_operators = set(shlex.shlex(joined, posix=True, punctuation_chars=True)) & set("|<>;&")
+    if words[0] == "penstock" and not has_operators:
         return programs.run(["-m", *words], folder, variables)
     command = ["bash", "-o", "pipefail", "-c", as_run(step.command)]
     return subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, timeout=300)
