@@ -290,6 +290,7 @@ def bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_what_a_page_tells_to_run_runs_and_prints_what_it_shows(
     page: Path, tmp_path: Path, request: Any, programs: Forks
 ) -> None:
+    """Over 5 seconds for pages whose commands have workers, or train under torchrun: processes of their own each."""
     folder = tmp_path / "page"
     folder.mkdir()
     if page.name == "remote.md":

@@ -82,7 +82,9 @@ def test_the_options_of_a_checker_are_those_of_a_loader():
 
 
 def test_damaged_and_hostile_files_are_found_or_harmless(tmp_path):
-    """`make faults` runs the suite in full, and docs/reliability.md has its figures."""
+    """`make faults` runs the suite in full, and docs/reliability.md has its figures. Over 5 seconds: each file of each
+    kind of dataset is damaged in each way, 200 times in all, and read and verified each time.
+    """
     found = tmp_path / "faults.json"
     run(ROOT / "tests" / "faults" / "run.py", "--trials", "1", "--megabytes", "4", "--json", found)
     said = json.loads(found.read_text())
