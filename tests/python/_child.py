@@ -32,7 +32,7 @@ def opened(kind: str, place: str) -> tuple[penstock.View, dict[str, str], Any]:
     if kind == "own":
         store = Slow(Path(place))
         view = penstock.open("corpus", store=store).windows(64)
-        store.pause = 0.2
+        store.pause = 0.05
         return view, {}, lambda seconds: setattr(store, "pause", seconds)
     if kind == "s3":
         dataset = penstock.open("s3://data/corpus", storage=penstock.Storage(endpoint=place))
@@ -85,7 +85,7 @@ def main(kind: str, place: str, *hows: str) -> None:
         elif how != "exit":
             pause(600)
             interrupted((lambda: view[0]) if how == "interrupt a view" else (lambda: next(loader)))
-            pause(0.2)
+            pause(0.05)
 
 
 def run_child(hows: list[str], kind: str, place: str | Path) -> None:

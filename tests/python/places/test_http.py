@@ -66,7 +66,7 @@ def test_lengths_are_read_beside_requests_that_wait_for_them(root, slow):
     options = {"threads": 2, "balance": penstock.Balance(), "rank": 0, "world_size": 2}
     for order in ("uniform", penstock.orders.Blocks(4, 32)):
         here, there = (penstock.Loader(each.documents(), 8, seed=1, order=order, **options) for each in views)
-        assert contents(there, most=4) == contents(here, most=4)
+        assert contents(there, most=2) == contents(here, most=2)
 
 
 def test_fingerprints_of_token_files_are_those_of_the_local_ones(root, tmp_path):
