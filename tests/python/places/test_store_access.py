@@ -136,7 +136,7 @@ for url, given in ((http, {}), ("s3://data", {"storage": penstock.Storage(endpoi
     assert there.fingerprint == here.fingerprint
     loaders = [penstock.Loader(each.windows(64, lookahead=1), 16, seed=3, epochs=1) for each in (here, there)]
     assert loaders[1].reader == "python", loaders[1].reader
-    assert contents(loaders[0]) == contents(loaders[1])
+    assert contents(loaders[0], most=6) == contents(loaders[1], most=6)
     files = [url + f"/{number}.npy" for number in range(3)]
     assert penstock.open(*files, **given).fingerprint == penstock.open(root + "/*.npy").fingerprint
 assert penstock.verify("s3://data/corpus", **given).ok  # which may not be listed
