@@ -223,8 +223,7 @@ def environment(folder: Path) -> dict[str, str]:
 
 @pytest.fixture(scope="session")
 def programs() -> Iterator[Forks]:
-    names = ("torch", "tokenizers", "pyarrow.parquet", "zstandard", "anndata")
-    with forks("penstock._cli.main", "penstock._cli.write", *names) as found:
+    with forks("penstock", "torch", "pyarrow.parquet", "anndata") as found:
         yield found
 
 
@@ -243,21 +242,11 @@ def run_python(found: list[Block], folder: Path, programs: Forks) -> None:
     assert done.returncode == 0, f"{found[0].page} (lines as on the page):\n{done.stderr}"
 
 
-def run_step(step: Step, folder: Path, variables: dict[str, str], programs: Forks) -> Any:
-    """In bash, but for a `penstock` that is alone: that is a fork of one process."""
-    joined = step.command.replace("\\\n", " ")
-    words = shlex.split(joined, comments=True)
-    has_operators = set(shlex.shlex(joined, posix=True, punctuation_chars=True)) & set("|<>;&")
-    if words[0] == "penstock" and not has_operators:
-        return programs.run(["-m", *words], folder, variables)
-    command = ["bash", "-o", "pipefail", "-c", as_run(step.command)]
-    return subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, timeout=300)
-
-
-def run_console(found: list[Block], folder: Path, variables: dict[str, str], programs: Forks) -> None:
+def run_console(found: list[Block], folder: Path, variables: dict[str, str]) -> None:
     for block in found:
         for step in steps_of(block):
-            done = run_step(step, folder, variables, programs)
+            command = ["bash", "-o", "pipefail", "-c", as_run(step.command)]
+            done = subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, timeout=300)
             said = (
                 f"{block.name()}: $ {step.command}\nexit code {done.returncode}, printed:\n{done.stdout}{done.stderr}"
             )
@@ -301,7 +290,7 @@ def test_what_a_page_tells_to_run_runs_and_prints_what_it_shows(
         run_python(python, folder, programs)
     if console:
         shutil.copytree(request.getfixturevalue("inputs"), folder, dirs_exist_ok=True)
-        run_console(console, folder, environment(tmp_path), programs)
+        run_console(console, folder, environment(tmp_path))
 
 
 @pytest.mark.parametrize("block", blocks("sh"), ids=Block.name)
