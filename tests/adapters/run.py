@@ -10,7 +10,6 @@ code there, in another environment.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import os
 import re
@@ -25,6 +24,10 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+from pinned import environment, penstock_alone, say  # noqa: E402
+
 BUILD = HERE.parents[1] / "build" / "adapters"
 PAGE = HERE.parents[1] / "docs" / "adapters.md"
 STEPS, SAVE_AT, KILL_AFTER = 24, 10, 14
@@ -84,44 +87,6 @@ JOBS = (
     *(stateful(workers, context) for workers, context in
       ((0, None), (2, "fork"), (3, "fork"), (2, "spawn"), (3, "spawn"))),
 )  # fmt: skip
-
-
-def say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
-def environment(folder: Path, requirements: Path) -> Path:
-    """The interpreter of a virtual environment with exactly the pinned packages, made when they change."""
-    stamp = folder / "installed"
-    wanted = hashlib.sha256(requirements.read_bytes() + sys.version.encode()).hexdigest()
-    if not (stamp.exists() and stamp.read_text() == wanted):
-        say(f"installing {requirements.relative_to(HERE.parents[1])} into {folder}")
-        subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
-        pip = [
-            str(folder / "bin" / "python"),
-            "-m",
-            "pip",
-            "install",
-            "-q",
-            "--no-compile",
-            "--disable-pip-version-check",
-        ]
-        torch = next(line for line in requirements.read_text().splitlines() if line.startswith("torch=="))
-        subprocess.run([*pip, torch], check=True)  # first: what depends on it then asks for no other build
-        subprocess.run([*pip, "-r", str(requirements)], check=True)
-        stamp.write_text(wanted)
-    return folder / "bin" / "python"
-
-
-def penstock_alone(folder: Path) -> Path:
-    """A folder that has the penstock of this environment and nothing else of it, for PYTHONPATH."""
-    import penstock
-
-    folder.mkdir(parents=True, exist_ok=True)
-    link = folder / "penstock"
-    link.unlink(missing_ok=True)
-    link.symlink_to(Path(penstock.__file__).parent)
-    return folder
 
 
 class Runner:
@@ -289,7 +254,7 @@ def main() -> int:
     if checkout:
         only, place = ("torchtitan",), ("environment-torchtitan", HERE / "requirements-torchtitan-main.txt")
     chosen = [job for job in JOBS if not only or job.script.startswith(only)]
-    runner = Runner(environment(build / place[0], place[1]), build, checkout)
+    runner = Runner(environment(build / place[0], place[1], first="torch"), build, checkout)
     results = []
     for number, job in enumerate(chosen):
         say(f"{job.script}: {job.what}")

@@ -5,8 +5,9 @@ A case is one value of each. A refusal counts as a case of its own: it must real
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 Case = Mapping[str, str]
 
@@ -36,18 +37,8 @@ DIMENSIONS: dict[str, tuple[str, ...]] = {
     "balance": ("none", "attention", "tokens", "given", "micro"),
     "ranks": ("1", "2", "3"),
     "order": (
-        "uniform",
-        "sequential",
-        "mixed",
-        "blocks",
-        "lanes",
-        "bucketed",
-        "weighted",
-        "drawn",
-        "balanced",
-        "classes",
-        "systematic",
-        "various",
+        *("uniform", "sequential", "mixed", "blocks", "lanes", "bucketed", "weighted", "drawn", "balanced", "classes"),
+        *("systematic", "various"),
     ),
     "length": ("one", "two", "each", "endless"),
     "tail": ("pad", "drop"),
@@ -81,192 +72,107 @@ CUTS = ("short", "cuts")
 
 @dataclass(frozen=True)
 class Refusal:
-    """A rule of the documentation; `when` gets the values of `dimensions`."""
+    """A rule of the documentation: values of `together` are refused when they meet, but for those of `unless`, which
+    is of some of the same dimensions."""
 
     words: str
-    dimensions: tuple[str, ...]
-    when: Callable[..., bool]
+    together: Mapping[str, tuple[str, ...]]
+    unless: Mapping[str, tuple[str, ...]]
+
+    @cached_property
+    def dimensions(self) -> tuple[str, ...]:
+        return tuple(self.together)
+
+    def when(self, *values: str) -> bool:
+        """Whether it refuses these values of `dimensions`."""
+        if not all(value in some for value, some in zip(values, self.together.values(), strict=True)):
+            return False
+        given = dict(zip(self.dimensions, values, strict=True)) if self.unless else {}
+        return not given or not all(given[name] in some for name, some in self.unless.items())
+
+
+def refusal(
+    words: str, *, unless: Mapping[str, tuple[str, ...]] | None = None, **together: str | tuple[str, ...]
+) -> Refusal:
+    several = {name: (some,) if isinstance(some, str) else some for name, some in together.items()}
+    return Refusal(words, several, unless or {})
+
+
+def but(name: str, *values: str) -> tuple[str, ...]:
+    """The other values of a dimension."""
+    return tuple(each for each in DIMENSIONS[name] if each not in values)
 
 
 REFUSALS: tuple[Refusal, ...] = (
-    Refusal(
-        "opaque documents have no records",
-        ("data", "view"),
-        lambda data, view: data == "opaque" and view != "documents",
-    ),
-    Refusal(
-        "the layout ids has no documents to take",
-        ("data", "view"),
-        lambda data, view: data == "ids" and view not in WINDOWS,
-    ),
-    Refusal(
+    refusal("opaque documents have no records", data="opaque", view=but("view", "documents")),
+    refusal("the layout ids has no documents to take", data="ids", view=but("view", *WINDOWS)),
+    refusal(
         "a token stream has no documents that no token tells",
-        ("data", "view", "columns"),
-        lambda data, view, columns: data in NO_SPANS and view not in WINDOWS and columns not in BY_TOKEN,
+        data=NO_SPANS,
+        view=but("view", *WINDOWS),
+        columns=but("columns", *BY_TOKEN),
     ),
-    Refusal(
-        "cells are records of gene and count",
-        ("data", "view"),
-        lambda data, view: view in CELLS and data != "cells",
+    refusal("cells are records of gene and count", data=but("data", "cells"), view=CELLS),
+    refusal("the types of cells are those of their form", view=CELLS, types=but("types", "stored")),
+    refusal(
+        "columns of records are not of cells", view=CELLS, columns=("field", "answers", "within", "quality", "several")
     ),
-    Refusal(
-        "the types of cells are those of their form",
-        ("view", "types"),
-        lambda view, types: view in CELLS and types != "stored",
-    ),
-    Refusal(
-        "columns of records are not of cells",
-        ("view", "columns"),
-        lambda view, columns: view in CELLS and columns in ("field", "answers", "within", "quality", "several"),
-    ),
-    Refusal("no tokens", ("data", "columns"), lambda data, columns: data == "cells" and columns in BY_TOKEN),
-    Refusal("no labels", ("data", "columns"), lambda data, columns: data == "cells" and columns == "within"),
-    Refusal("no field token", ("data", "types"), lambda data, types: data == "cells" and types == "u4"),
-    Refusal("a padding of no field", ("data", "view"), lambda data, view: data == "cells" and view == "left"),
-    Refusal("no such column", ("data", "values"), lambda data, values: values == "all" and data not in WITH_VALUES),
-    Refusal(
-        "opaque documents have no records for columns",
-        ("data", "columns"),
-        lambda data, columns: data == "opaque" and columns != "none",
-    ),
-    Refusal(
-        "no dtype of fields that are not there",
-        ("data", "types"),
-        lambda data, types: data == "opaque" and types == "u4",
-    ),
-    Refusal(
-        "padding -1 and a type without signs",
-        ("view", "types"),
-        lambda view, types: view == "left" and types == "u4",
-    ),
-    Refusal(
+    refusal("no tokens", data="cells", columns=BY_TOKEN),
+    refusal("no labels", data="cells", columns="within"),
+    refusal("no field token", data="cells", types="u4"),
+    refusal("a padding of no field", data="cells", view="left"),
+    refusal("no such column", data=but("data", *WITH_VALUES), values="all"),
+    refusal("opaque documents have no records for columns", data="opaque", columns=but("columns", "none")),
+    refusal("no dtype of fields that are not there", data="opaque", types="u4"),
+    refusal("padding -1 and a type without signs", view="left", types="u4"),
+    refusal(
         "padded rows are no sequences",
-        ("view", "columns", "data"),
-        lambda view, columns, data: (
-            view in PADDED and columns in SEQUENCES and not (data in NO_SPANS and columns in BY_TOKEN)
-        ),
+        view=PADDED,
+        columns=SEQUENCES,
+        data=DIMENSIONS["data"],
+        unless={"data": NO_SPANS, "columns": BY_TOKEN},
     ),
-    Refusal(
-        "packed rows know their documents",
-        ("view", "columns", "data"),
-        lambda view, columns, data: view in PACKED and columns in BY_TOKEN and data not in NO_SPANS,
+    refusal("packed rows know their documents", view=PACKED, columns=BY_TOKEN, data=but("data", *NO_SPANS)),
+    refusal("nothing bounds the documents", data=NO_SPANS, columns=("sequences", "bounded", "within", "several")),
+    refusal("there are no labels", view=("window", "documents"), columns="within"),
+    refusal("no metadata for functions", data=NO_ENTRIES, columns=FUNCTIONS),
+    refusal("entries are not read", metadata=but("metadata", "entries"), columns=FUNCTIONS),
+    refusal(
+        "spans of the layout ids do not say where their document begins", data="ids", columns=("answers", "several")
     ),
-    Refusal(
-        "nothing bounds the documents",
-        ("data", "columns"),
-        lambda data, columns: data in NO_SPANS and columns in ("sequences", "bounded", "within", "several"),
-    ),
-    Refusal(
-        "there are no labels",
-        ("view", "columns"),
-        lambda view, columns: view in ("window", "documents") and columns == "within",
-    ),
-    Refusal(
-        "no metadata for functions",
-        ("data", "columns"),
-        lambda data, columns: data in NO_ENTRIES and columns in FUNCTIONS,
-    ),
-    Refusal(
-        "entries are not read",
-        ("metadata", "columns"),
-        lambda metadata, columns: metadata != "entries" and columns in FUNCTIONS,
-    ),
-    Refusal(
-        "spans of the layout ids do not say where their document begins",
-        ("data", "columns"),
-        lambda data, columns: data == "ids" and columns in ("answers", "several"),
-    ),
-    Refusal(
-        "documents have no window to share",
-        ("view", "context"),
-        lambda view, context: view in OF_DOCUMENTS and context != "none",
-    ),
-    Refusal(
-        "zigzag within documents is of rows packed to multiples",
-        ("view", "context"),
-        lambda view, context: view != "packed4" and context == "documents",
-    ),
-    Refusal(
-        "the window is no multiple of 2n",
-        ("context",),
-        lambda context: context == "zigzag5",
-    ),
-    Refusal(
+    refusal("documents have no window to share", view=OF_DOCUMENTS, context=but("context", "none")),
+    refusal("zigzag within documents is of rows packed to multiples", view=but("view", "packed4"), context="documents"),
+    refusal("the window is no multiple of 2n", context="zigzag5"),
+    refusal(
         "a token bounds documents, which only the whole row shows",
-        ("columns", "context", "view"),
-        lambda columns, context, view: columns in BY_TOKEN and context != "none" and view in WINDOWS,
+        columns=BY_TOKEN,
+        context=but("context", "none"),
+        view=WINDOWS,
     ),
-    Refusal(
-        "no index tells lengths",
-        ("data", "balance", "view"),
-        lambda data, balance, view: (
-            balance in ("attention", "micro") and data in ("ids", *NO_SPANS) and view in WINDOWS
-        ),
-    ),
-    Refusal(
-        "opaque documents have no lengths",
-        ("data", "balance"),
-        lambda data, balance: data == "opaque" and balance in ("attention", "tokens", "micro"),
-    ),
-    Refusal(
+    refusal("no index tells lengths", data=("ids", *NO_SPANS), balance=("attention", "micro"), view=WINDOWS),
+    refusal("opaque documents have no lengths", data="opaque", balance=("attention", "tokens", "micro")),
+    refusal(
         "a token bounds documents, so no index tells lengths",
-        ("columns", "balance", "view"),
-        lambda columns, balance, view: columns in BY_TOKEN and balance in ("attention", "micro") and view in WINDOWS,
+        columns=BY_TOKEN,
+        balance=("attention", "micro"),
+        view=WINDOWS,
     ),
-    Refusal(
-        "a mixture's sources have epochs of their own",
-        ("mix", "length"),
-        lambda mix, length: mix != "none" and length != "endless",
-    ),
-    Refusal(
-        "documents and packed rows are not cut into shorter windows",
-        ("mix", "view"),
-        lambda mix, view: mix in CUTS and view not in WINDOWS,
-    ),
-    Refusal(
-        "costs are of observations that shorter windows cut",
-        ("mix", "balance"),
-        lambda mix, balance: mix in CUTS and balance == "given",
-    ),
-    Refusal(
-        "windows of random phases are not split",
-        ("view", "part"),
-        lambda view, part: view == "phase" and part in ("split", "held", "nested"),
-    ),
-    Refusal(
-        "documents have no tokens to count a batch by",
-        ("view", "batch"),
-        lambda view, batch: view in OF_DOCUMENTS and batch == "tokens",
-    ),
-    Refusal("mixtures do not grow", ("mix", "growth"), lambda mix, growth: mix != "none" and growth != "none"),
-    Refusal(
-        "files of other formats do not say how they grew",
-        ("data", "growth"),
-        lambda data, growth: data in FOREIGN and growth != "none",
-    ),
-    Refusal(
-        "tables of all observations do not grow",
-        ("order", "growth"),
-        lambda order, growth: order in DRAWS and growth != "none",
-    ),
-    Refusal(
-        "phases change with the length", ("view", "growth"), lambda view, growth: view == "phase" and growth != "none"
-    ),
-    Refusal(
-        "a selection does not say what it was before",
-        ("part", "growth"),
-        lambda part, growth: part in ("pick", "mask") and growth != "none",
-    ),
-    Refusal(
+    refusal("a mixture's sources have epochs of their own", mix=but("mix", "none"), length=but("length", "endless")),
+    refusal("documents and packed rows are not cut into shorter windows", mix=CUTS, view=but("view", *WINDOWS)),
+    refusal("costs are of observations that shorter windows cut", mix=CUTS, balance="given"),
+    refusal("windows of random phases are not split", view="phase", part=("split", "held", "nested")),
+    refusal("documents have no tokens to count a batch by", view=OF_DOCUMENTS, batch="tokens"),
+    refusal("mixtures do not grow", mix=but("mix", "none"), growth=but("growth", "none")),
+    refusal("files of other formats do not say how they grew", data=FOREIGN, growth=but("growth", "none")),
+    refusal("tables of all observations do not grow", order=DRAWS, growth=but("growth", "none")),
+    refusal("phases change with the length", view="phase", growth=but("growth", "none")),
+    refusal("a selection does not say what it was before", part=("pick", "mask"), growth=but("growth", "none")),
+    refusal(
         "ways to read local files, of files elsewhere",
-        ("place", "reader"),
-        lambda place, reader: place != "local" and reader in ("pread", "uring", "mmap", "direct"),
+        place=but("place", "local"),
+        reader=("pread", "uring", "mmap", "direct"),
     ),
-    Refusal(
-        "files of this machine are not read through Python",
-        ("place", "reader"),
-        lambda place, reader: place == "local" and reader == "python",
-    ),
+    refusal("files of this machine are not read through Python", place="local", reader="python"),
 )
 
 

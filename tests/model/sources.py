@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +11,7 @@ import cells
 import datasets
 import numpy as np
 import penstock
+from _python_stores import Own
 from arrays import Leaf, Padded, leaves
 from contents import Content
 from dimensions import BY_TOKEN, CELLS, NO_SPANS, OF_DOCUMENTS, PACKED, WINDOWS, Case
@@ -21,24 +20,6 @@ from observations import Packing, Row, Rows, documents, packed, windows
 LOOKAHEAD = {"ahead": 1, "phase": 1, "ahead3": 3}
 ONE_IN = 3
 SPLIT_SEED = 5
-
-
-class Store:
-    """Files of a folder as a store of a user's own."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-
-    def size(self, path: str) -> int:
-        return (self.root / path).stat().st_size
-
-    def list(self, prefix: str) -> list[str]:
-        found = (str(each.relative_to(self.root)) for each in self.root.rglob("*") if each.is_file())
-        return [each for each in found if each.startswith(prefix)]
-
-    def read(self, path: str, offsets: Sequence[int], sizes: Sequence[int]) -> list[bytes]:
-        with (self.root / path).open("rb") as file:
-            return [os.pread(file.fileno(), size, offset) for offset, size in zip(offsets, sizes, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -55,7 +36,7 @@ class Library:
 
     def __init__(self, root: Path, address: str | None) -> None:
         self.root, self.address = root, address
-        self._store = Store(root / "data")
+        self._store = Own(root / "data")
         self._made: dict[tuple[str, str], datasets.Made] = {}
         self._opened: dict[tuple[str, ...], Opened] = {}
         self._rows: dict[Any, Rows] = {}

@@ -14,11 +14,9 @@ from typing import Any
 import penstock
 from _python_stores import Own
 
-HOWS = ("exit", "interrupt", "interrupt a view", "fork", "end of a child")
-
 
 class Slow(Own):
-    """A store of a user's own that takes its time once the dataset is open, and for ever after hang()."""
+    """A store of a user's own that takes its time once the dataset is open."""
 
     def __init__(self, root: Path) -> None:
         super().__init__(root)
@@ -30,17 +28,17 @@ class Slow(Own):
 
 
 def opened(kind: str, place: str) -> tuple[penstock.View, dict[str, str], Any]:
-    """A view, how a loader is to read it, and what makes its reads hang."""
+    """A view, how a loader is to read it, and what makes its reads take so many seconds, where that can be."""
     if kind == "own":
         store = Slow(Path(place))
         view = penstock.open("corpus", store=store).windows(64)
-        store.pause = 0.2
-        return view, {}, lambda: setattr(store, "pause", 600)
+        store.pause = 0.05
+        return view, {}, lambda seconds: setattr(store, "pause", seconds)
     if kind == "s3":
         dataset = penstock.open("s3://data/corpus", storage=penstock.Storage(endpoint=place))
-        return dataset.windows(64), {}, lambda: None
+        return dataset.windows(64), {}, lambda seconds: None
     assert kind == "obstore"
-    return penstock.open(f"{place}/corpus").windows(64), {"reader": "python"}, lambda: None
+    return penstock.open(f"{place}/corpus").windows(64), {"reader": "python"}, lambda seconds: None
 
 
 def interrupted(read: Any) -> None:
@@ -69,31 +67,30 @@ def refuses(view: penstock.View) -> bool:
     return False
 
 
-def main(how: str, kind: str, place: str) -> None:
-    view, options, hang = opened(kind, place)
+def main(kind: str, place: str, *hows: str) -> None:
+    view, options, pause = opened(kind, place)
     loader = penstock.Loader(view, 4, seed=1, **options)
     next(loader)
-    if how == "interrupt":
-        hang()
-        interrupted(lambda: next(loader))
-    elif how == "interrupt a view":
-        hang()
-        interrupted(lambda: view[0])
-    elif how == "fork":
-        in_child(lambda: refuses(view))
-        next(loader)
-    elif how == "end of a child":
-        child = os.fork()
-        if child == 0:
-            del loader, view
-            sys.exit(0)  # an end of Python in the child, with all that the parent had
-        assert os.waitpid(child, 0)[1] == 0
-        next(loader)
+    for how in hows:
+        if how == "fork":
+            in_child(lambda: refuses(view))
+            next(loader)
+        elif how == "end of a child":
+            child = os.fork()
+            if child == 0:
+                del loader, view
+                sys.exit(0)  # an end of Python in the child, with all that the parent had
+            assert os.waitpid(child, 0)[1] == 0
+            next(loader)
+        elif how != "exit":
+            pause(600)
+            interrupted((lambda: view[0]) if how == "interrupt a view" else (lambda: next(loader)))
+            pause(0.05)
 
 
-def run_child(how: str, kind: str, place: str | Path) -> None:
+def run_child(hows: list[str], kind: str, place: str | Path) -> None:
     """Runs it: it is to end well, and to say nothing."""
-    command = [sys.executable, __file__, how, kind, str(place)]
+    command = [sys.executable, __file__, kind, str(place), *hows]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stderr) == (0, ""), done.stderr[-2000:]
 

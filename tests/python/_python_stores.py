@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 import os
+import shutil
 import threading
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import penstock
 import pytest
 from _servers import files_of, write_corpus
 
+ODD = "a b+c=(d)!'é"  # a name that addresses write otherwise
+
 
 def write_root(folder: Path) -> None:
-    """A dataset of three shards, and token files."""
+    """A dataset of three shards, the first of them again by an odd name, one of cells, and token files."""
     rng = np.random.default_rng(0)
     write_corpus(folder, rng, shards=3, documents=100)
+    shutil.copytree(folder / "part0", folder / ODD)
     for number in range(3):
         np.save(folder / f"{number}.npy", rng.integers(0, 60_000, 20_000).astype("u2"))
+    rng.integers(0, 60_000, 100_000).astype("u2").tofile(folder / "a.bin")
+    genes = {"names": ["CD4", "CD8A", "GNLY"], "length": [458, 235, 145]}
+    fields = {"gene": "u2", "count": "u1"}
+    with penstock.Writer(folder / "cells", fields, features=genes, columns={"n": "u4"}) as writer:
+        for number in range(50):
+            writer.append(gene=[0, 2], count=[3, 1], columns={"n": number})
 
 
 class Own:

@@ -7,7 +7,6 @@ of this environment. docs/ray.md shows the record.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import os
 import subprocess
@@ -18,38 +17,12 @@ from typing import Any
 from xml.etree import ElementTree
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+from pinned import environment, penstock_alone  # noqa: E402
+
 BUILD = HERE.parents[1] / "build" / "ray"
 SHOWN = ("ray", "datatrove", "anndata", "pyarrow")
-
-
-def say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
-def environment(folder: Path) -> Path:
-    """The interpreter of a virtual environment with exactly the pinned packages, made when they change."""
-    requirements = HERE / "requirements.txt"
-    stamp = folder / "installed"
-    wanted = hashlib.sha256(requirements.read_bytes() + sys.version.encode()).hexdigest()
-    python = folder / "bin" / "python"
-    if not (stamp.exists() and stamp.read_text() == wanted):
-        say(f"installing {requirements.relative_to(HERE.parents[1])} into {folder}")
-        subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
-        pip = [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check", "-r", str(requirements)]
-        subprocess.run(pip, check=True)
-        stamp.write_text(wanted)
-    return python
-
-
-def penstock_alone(folder: Path) -> Path:
-    """A folder that has the penstock of this environment and nothing else of it, for PYTHONPATH."""
-    import penstock
-
-    folder.mkdir(parents=True, exist_ok=True)
-    link = folder / "penstock"
-    link.unlink(missing_ok=True)
-    link.symlink_to(Path(penstock.__file__).parent)
-    return folder
 
 
 def run_tests(python: Path, build: Path, chosen: list[str]) -> list[dict[str, Any]]:
@@ -94,7 +67,7 @@ def main() -> int:
     parser.add_argument("--markdown", type=Path, help="file for the record")
     options = parser.parse_args()
     build = options.build.absolute()
-    python = environment(build / "environment")
+    python = environment(build / "environment", HERE / "requirements.txt")
     found, packages = run_tests(python, build, options.tests), versions(python)
     record = markdown(found, packages)
     print(record)

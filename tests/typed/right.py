@@ -1,4 +1,4 @@
-"""What a type checker is to make of loaders: read by `make types` and test_types.py, never run."""
+"""What a type checker is to make of loaders: read by `make types` and test_release.py, never run."""
 
 from typing import Literal, assert_type
 

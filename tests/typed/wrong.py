@@ -1,6 +1,6 @@
 """Lines that a type checker is to refuse: one that does not is told that its mark is not needed.
 
-Read by `make types` and test_types.py, never run.
+Read by `make types` and test_release.py, never run.
 """
 
 import penstock

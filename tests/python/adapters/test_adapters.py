@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,21 +14,29 @@ import penstock
 import pytest
 import torch
 from _datasets import compact, raw_tokens
+from _forks import Forks, forks
 from penstock.adapters.lightning import TrainLoader
 from penstock.adapters.transformers import LoaderCallback
 from penstock.adapters.transformers import TrainLoader as ModelLoader
 
-PACKAGES = {
-    "torch": "torch",
-    "torchdata": "torchdata",
-    "torchtitan": "torchtitan",
-    "transformers": "transformers[torch]",
+#: What an adapter imports of its framework, a name there that it uses, and what pip calls the framework.
+PARTS = {
+    "torch": ("torch.utils.data", "IterableDataset", "torch"),
+    "torchdata": ("torchdata.nodes", "BaseNode", "torchdata"),
+    "torchtitan": ("torchtitan.components.dataloader", "BaseDataLoader", "torchtitan"),
+    "transformers": ("transformers.trainer_callback", "ExportableState", "transformers[torch]"),
 }
 
 
 @pytest.fixture
 def view(tmp_path):
     return raw_tokens(tmp_path / "tokens.bin", 331)[0].windows(10, lookahead=1)
+
+
+@pytest.fixture(scope="module")
+def programs() -> Iterator[Forks]:
+    with forks("numpy", "penstock") as found:
+        yield found
 
 
 def test_importing_penstock_imports_no_framework():
@@ -43,65 +52,44 @@ assert not {"lightning", "torch"} & set(sys.modules)
     subprocess.run([sys.executable, "-c", script], check=True, timeout=120)
 
 
-@pytest.mark.parametrize("adapter", PACKAGES)
-def test_a_missing_framework_is_named(adapter):
-    script = f"""
+IMPORT = """
 import sys
-sys.modules["{adapter}"] = None  # as if it were not installed
-import penstock
-try:
-    penstock.adapters.{adapter}
-except ModuleNotFoundError as error:
-    print(error)
-"""
-    done = subprocess.run([sys.executable, "-c", script], check=True, timeout=120, capture_output=True, text=True)
-    assert f"penstock.adapters.{adapter} needs {adapter}" in done.stdout
-    assert f"pip install {PACKAGES[adapter]}" in done.stdout.replace("'", "")
-
-
-#: What an adapter imports of its framework, and a name there that it uses.
-PARTS = {
-    "torch": ("torch.utils.data", "IterableDataset"),
-    "torchdata": ("torchdata.nodes", "BaseNode"),
-    "torchtitan": ("torchtitan.components.dataloader", "BaseDataLoader"),
-    "transformers": ("transformers.trainer_callback", "ExportableState"),
-}
-
-
-def import_error(folder: Path, adapter: str, modules: dict[str, str]) -> str:
-    """The class and words of the error of an adapter where packages of these texts are found before all others."""
-    for name, text in modules.items():
-        path = folder.joinpath(*name.split("."))
-        path.mkdir(parents=True, exist_ok=True)
-        (path / "__init__.py").write_text(text)
-    script = f"""
-import sys
-sys.path.insert(0, {str(folder)!r})
+{first}
 import penstock
 try:
     penstock.adapters.{adapter}
 except ImportError as error:
     print(type(error).__name__, error)
 """
-    done = subprocess.run([sys.executable, "-c", script], check=True, timeout=120, capture_output=True, text=True)
-    return done.stdout
 
 
 @pytest.mark.parametrize("adapter", PARTS)
-def test_a_missing_part_of_an_installed_framework_is_told_from_a_missing_framework(tmp_path, adapter):
-    part, name = PARTS[adapter]
+def test_a_missing_framework_is_told_from_a_missing_part_of_it(tmp_path, programs, adapter):
+    part, name, package = PARTS[adapter]
+
+    def error(first: str, **modules: str) -> str:
+        """Of an adapter where packages of these texts are found before all others."""
+        for module, text in modules.items():
+            path = tmp_path.joinpath(*module.split("."))
+            path.mkdir(parents=True, exist_ok=True)
+            (path / "__init__.py").write_text(text)
+        (tmp_path / "program.py").write_text(IMPORT.format(first=first, adapter=adapter))
+        done = programs.run(["program.py"], tmp_path)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    said = error(f"sys.modules[{adapter!r}] = None  # as if it were not installed")
+    assert said.startswith("ModuleNotFoundError") and f"penstock.adapters.{adapter} needs {adapter}" in said
+    assert f"pip install {package}" in said.replace("'", "")
     stub = {"torch": ""} if adapter != "torch" else {}  # small beside the real one
-    whole = {**stub, part.rpartition(".")[0]: "", adapter: "", part: ""}
-    said = import_error(tmp_path / "name", adapter, whole)
+    said = error("", **stub, **{adapter: ""})
+    assert said.startswith(f"ImportError penstock.adapters.{adapter}: {adapter}")
+    assert "a part is missing: No module" in said
+    whole = {part.rpartition(".")[0]: "", adapter: "", part: ""}
+    said = error("", **whole)
     assert said.startswith(f"ImportError penstock.adapters.{adapter}: {adapter}") and name in said
     assert "is installed, but a part is missing" in said and "pip install" not in said
-    said = import_error(tmp_path / "module", adapter, {**stub, adapter: ""})
-    assert (
-        said.startswith(f"ImportError penstock.adapters.{adapter}: {adapter}")
-        and "a part is missing: No module" in said
-    )
-    needs = {**whole, adapter: "import grain_of_sand"}
-    said = import_error(tmp_path / "needs", adapter, needs)
+    said = error("", **{adapter: "import grain_of_sand"})
     assert said.startswith("ModuleNotFoundError") and "is installed and needs grain_of_sand, which is not" in said
 
 
@@ -113,17 +101,14 @@ def test_releases_that_an_error_names_are_those_that_make_adapters_runs():
         assert re.search(rf'error, "{pinned}[ "]', text), adapter
 
 
-def test_an_unknown_adapter_is_refused():
+def test_no_adapter_no_loader_and_numpy_arrays_are_refused(view):
     with pytest.raises(AttributeError, match="lightning, torch"):
         _ = penstock.adapters.keras
-
-
-@pytest.mark.parametrize("wrap", [TrainLoader, ModelLoader])
-def test_no_loader_and_numpy_arrays_are_refused(wrap, view):
-    with pytest.raises(penstock.InvalidArgumentError, match=r"must be a penstock\.Loader"):
-        wrap(view)
-    with pytest.raises(penstock.InvalidArgumentError, match="framework='torch'"):
-        wrap(penstock.Loader(view, 4, framework="numpy"))
+    for wrap in (TrainLoader, ModelLoader):
+        with pytest.raises(penstock.InvalidArgumentError, match=r"must be a penstock\.Loader"):
+            wrap(view)
+        with pytest.raises(penstock.InvalidArgumentError, match="framework='torch'"):
+            wrap(penstock.Loader(view, 4, framework="numpy"))
 
 
 # ---- Lightning's
@@ -141,18 +126,11 @@ def test_a_batch_is_a_dict_of_all_its_tensors(tmp_path):
     assert found.keys() == names | {"cu_seqlens", "position_ids"}
     for name, value in found.items():
         assert torch.equal(value, batch[name] if name == "weight" else getattr(batch, name)), name
-
-
-def test_documents_keep_their_field_and_offsets(tmp_path):
-    view = compact(tmp_path, [[7, 9, 20], [30, 4]])[0].documents()
-    batch = next(penstock.Loader(view, 3))
-    found = next(iter(TrainLoader(penstock.Loader(view, 3))))
+    batch = next(penstock.Loader(dataset.documents(), 3))
+    found = next(iter(TrainLoader(penstock.Loader(dataset.documents(), 3))))
     assert torch.equal(found["token"], batch["token"]) and torch.equal(found["offsets"], batch.offsets)
-
-
-def test_what_a_transform_made_is_given_as_it_is(view):
-    loader = penstock.Loader(view, 4, transform=lambda batch: {"mine": batch.position})
-    assert next(iter(TrainLoader(loader))) == {"mine": 0}
+    made = penstock.Loader(view, 4, transform=lambda batch: {"mine": batch.position})
+    assert next(iter(TrainLoader(made))) == {"mine": 0}  # what a transform made is given as it is
 
 
 def test_lightning_sees_a_length_always_and_the_state_of_what_was_delivered(view):
@@ -224,8 +202,9 @@ def test_skipped_batches_are_those_of_the_present_pass(view):
 
 
 def test_what_the_callback_cannot_go_on_from_is_refused(view):
-    with pytest.raises(penstock.InvalidArgumentError, match="return a TrainLoader from"):
-        LoaderCallback().on_train_begin(arguments(), trainer_state(0), None, train_dataloader=[1])
-    with pytest.raises(penstock.InvalidArgumentError, match="saved without LoaderCallback"):
-        loader = ModelLoader(penstock.Loader(view, 4))
-        LoaderCallback().on_train_begin(arguments(), trainer_state(3), None, train_dataloader=loader)
+    for given, step, words in (
+        ([1], 0, "return a TrainLoader from"),
+        (ModelLoader(penstock.Loader(view, 4)), 3, "saved without LoaderCallback"),
+    ):
+        with pytest.raises(penstock.InvalidArgumentError, match=words):
+            LoaderCallback().on_train_begin(arguments(), trainer_state(step), None, train_dataloader=given)

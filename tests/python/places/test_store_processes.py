@@ -1,103 +1,73 @@
-"""Stores that Python reads in other processes: those that travel, what is missing there, exit, Ctrl-C and fork."""
+"""Stores in other processes: what is missing there, exit, Ctrl-C and fork."""
 
 from __future__ import annotations
 
+import gc
 import pickle
 import subprocess
 import sys
-import textwrap
 import threading
-import time
-from pathlib import Path
+from typing import Any
 
 import penstock
 import pytest
-from _child import HOWS, run_child
+from _child import run_child
 from _fault_servers import fault_server
-from _python_stores import Own, memory_store, write_root
-from _servers import moto
+from _places import ACCESS, SECRET
+from _python_stores import Own
 from penstock import InvalidArgumentError
 
-
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("root")
-    write_root(folder)
-    return folder
+pytest.importorskip("obstore")
 
 
-def test_a_dataset_travels_where_its_store_does(root):
-    for dataset in (penstock.open("corpus", store=Own(root)), penstock.open("*.npy", store=Own(root))):
-        again = pickle.loads(pickle.dumps(dataset))
-        assert again.fingerprint == dataset.fingerprint
-        assert (
-            pickle.loads(pickle.dumps(again.windows(10)))[5]["token"].tolist()
-            == dataset.windows(10)[5]["token"].tolist()
-        )
-    with pytest.raises(InvalidArgumentError, match="store=MemoryStore is not pickled"):
-        pickle.dumps(penstock.open("corpus", store=memory_store(root)).windows(10))
-
-
-def test_a_store_that_holds_secrets_does_not_travel(root, tmp_path):
+def test_a_store_that_holds_secrets_does_not_travel(root, bucket):
     obstore = pytest.importorskip("obstore")
-    with moto({"bucket": root}, tmp_path / "log") as url:
-        keys = {"access_key_id": "id", "secret_access_key": "Pa55word", "region": "us-east-1", "endpoint": url}
-        store = obstore.store.S3Store("bucket", client_options={"allow_http": True}, **keys)
-        dataset = penstock.open("corpus", store=store)
-        assert dataset.fingerprint == penstock.open(root / "corpus").fingerprint
-        with pytest.raises(InvalidArgumentError, match="holds secrets"):
-            pickle.dumps(dataset)
-        assert "Pa55word" not in repr(dataset)
+    keys = {"access_key_id": "id", "secret_access_key": "Pa55word", "region": "us-east-1", "endpoint": bucket}
+    store = obstore.store.S3Store("data", client_options={"allow_http": True}, **keys)
+    dataset = penstock.open("corpus", store=store)
+    assert dataset.fingerprint == penstock.open(root / "corpus").fingerprint
+    with pytest.raises(InvalidArgumentError, match="holds secrets"):
+        pickle.dumps(dataset)
+    assert "Pa55word" not in repr(dataset)
 
 
-def run(code: str, *arguments: str) -> str:
-    command = [sys.executable, "-c", textwrap.dedent(code), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert (done.returncode, done.stderr) == (0, ""), done.stderr[-2000:]
-    return done.stdout
+def test_what_is_not_installed_is_told():
+    code = """
+import sys
+for module, url in (("obstore", "gs://bucket/key"), ("fsspec", "memory://key")):
+    sys.modules[module] = None
+    import penstock
+    try:
+        penstock.open(url)
+    except penstock.InvalidArgumentError as error:
+        assert "pip install 'penstock[" in str(error), error
+    else:
+        raise AssertionError(module)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize(("module", "url"), [("obstore", "gs://bucket/key"), ("fsspec", "memory://key")])
-def test_what_is_not_installed_is_told(module, url):
-    code = f"""
-        import sys
-        sys.modules[{module!r}] = None
-        import penstock
-        try:
-            penstock.open({url!r})
-        except penstock.InvalidArgumentError as error:
-            assert "pip install 'penstock[" in str(error), error
-        else:
-            raise AssertionError
-    """
-    run(code)
-
-
-@pytest.mark.parametrize("how", HOWS)
-def test_a_process_ends_with_reads_under_way(root, how):
-    for _ in range(3):
-        run_child(how, "own", root)
-
-
-@pytest.mark.parametrize("how", ["exit", "interrupt", "fork"])
-def test_a_process_ends_with_reads_of_obstore_under_way(root, how):
-    pytest.importorskip("obstore")
-    with fault_server(root) as server:
-        for _ in range(3):
-            run_child(how, "obstore", server.address)
+@pytest.mark.parametrize("hows", [["exit"], ["fork", "end of a child", "interrupt a view", "interrupt"]], ids=str)
+@pytest.mark.parametrize("kind", ["own", "obstore", "s3"])
+def test_a_process_goes_on_after_forks_and_ctrl_c_and_ends_with_reads_under_way(root, monkeypatch, kind, hows):
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", ACCESS)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+    with fault_server(root.parent if kind == "s3" else root) as server:
+        run_child(hows, kind, root if kind == "own" else server.address)
 
 
 def test_threads_end_with_their_dataset(root):
-    def ours() -> int:
-        return sum(each.name == "penstock-store" and each.is_alive() for each in threading.enumerate())
+    def ours() -> list[Any]:
+        return [each for each in threading.enumerate() if each.name == "penstock-store"]
 
     before = ours()
-    dataset = penstock.open("corpus", store=Own(root))
-    view = dataset.windows(64)
+    view = penstock.open("corpus", store=Own(root)).windows(64)
     assert view[0]
-    assert ours() > before
-    del dataset, view
-    deadline = time.monotonic() + 60
-    while ours() > before and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert ours() <= before
+    started = [each for each in ours() if each not in before]
+    assert started
+    del view
+    gc.collect()
+    for each in started:
+        each.join(60)
+    assert not any(each.is_alive() for each in started)

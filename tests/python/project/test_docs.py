@@ -3,7 +3,7 @@
 - `python`: the blocks of a page run one after the other in one process; one with `title="train.py"` is written to that
   file instead.
 - `console`: the commands of a page run one after the other in the same folder, after its Python blocks, and must print
-  what the page shows. `penstock` is this one; what else the folder holds, `make_inputs` makes.
+  what the page shows. `penstock` is this one; what else the folder holds, `inputs` makes.
 - `sh`: commands without output, whose options are checked only.
 - `cpp`, `cmake`: parts of examples/cpp, which tests/python/project/test_cpp.py builds and runs.
 - `text`: a picture or the content of a file; see TEXT_BLOCKS.
@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import penstock
 import pytest
+from _forks import Forks, forks
 from _servers import moto
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -100,10 +101,12 @@ def train_tokenizer(path: Path) -> None:
     tokenizer.save(str(path))
 
 
-def make_inputs(folder: Path) -> None:
+@pytest.fixture(scope="session")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The files that the pages' commands name."""
     zstandard, pyarrow = pytest.importorskip("zstandard"), pytest.importorskip("pyarrow")
     parquet = importlib.import_module("pyarrow.parquet")
+    folder = tmp_path_factory.mktemp("inputs")
     train_tokenizer(folder / "tokenizer.json")
     (folder / "docs.jsonl").write_text(rows(0, 400))
     (folder / "docs.jsonl.gz").write_bytes(gzip.compress(rows(0, 400).encode()))
@@ -131,9 +134,9 @@ def make_inputs(folder: Path) -> None:
     for number in (1, 2):
         make_plate(folder / f"plate{number}.h5ad", number)
     for suffix in ("bin", "idx"):
-        shutil.copy(
-            ROOT / "tests" / "golden" / "megatron" / f"u2_text_document.{suffix}", folder / f"megatron.{suffix}"
-        )
+        golden = ROOT / "tests" / "golden" / "megatron" / f"u2_text_document.{suffix}"
+        shutil.copy(golden, folder / f"megatron.{suffix}")
+    return folder
 
 
 def make_plate(path: Path, number: int) -> None:
@@ -218,7 +221,13 @@ def environment(folder: Path) -> dict[str, str]:
     return {**os.environ, "PATH": os.pathsep.join(path), "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
 
 
-def run_python(found: list[Block], folder: Path) -> None:
+@pytest.fixture(scope="session")
+def programs() -> Iterator[Forks]:
+    with forks("penstock", "torch", "pyarrow.parquet", "anndata") as found:
+        yield found
+
+
+def run_python(found: list[Block], folder: Path, programs: Forks) -> None:
     for block in found:
         if block.title:
             (folder / block.title).write_text(block.body)
@@ -229,8 +238,7 @@ def run_python(found: list[Block], folder: Path) -> None:
             program += "\n" * (block.line + 1 - line) + block.body
             line = block.line + 1 + block.body.count("\n")
     (folder / "page.py").write_text(program)
-    command = [sys.executable, "page.py"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
+    done = programs.run(["page.py"], folder)
     assert done.returncode == 0, f"{found[0].page} (lines as on the page):\n{done.stderr}"
 
 
@@ -268,7 +276,10 @@ def bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     [page for page, found in BLOCKS.items() if any(block.language in ("python", "console") for block in found)],
     ids=lambda page: page.name,
 )
-def test_what_a_page_tells_to_run_runs_and_prints_what_it_shows(page: Path, tmp_path: Path, request: Any) -> None:
+def test_what_a_page_tells_to_run_runs_and_prints_what_it_shows(
+    page: Path, tmp_path: Path, request: Any, programs: Forks
+) -> None:
+    """Over 5 seconds for pages whose commands have workers, or train under torchrun: processes of their own each."""
     folder = tmp_path / "page"
     folder.mkdir()
     if page.name == "remote.md":
@@ -276,9 +287,9 @@ def test_what_a_page_tells_to_run_runs_and_prints_what_it_shows(page: Path, tmp_
     python = [block for block in BLOCKS[page] if block.language == "python"]
     console = [block for block in BLOCKS[page] if block.language == "console"]
     if python:
-        run_python(python, folder)
+        run_python(python, folder, programs)
     if console:
-        make_inputs(folder)
+        shutil.copytree(request.getfixturevalue("inputs"), folder, dirs_exist_ok=True)
         run_console(console, folder, environment(tmp_path))
 
 
@@ -462,12 +473,3 @@ def test_output_is_compared() -> None:
 def test_links_between_pages_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\((?!http|#)([^)#]+)", page.read_text()):
         assert (page.parent / target).exists(), f"{page.name} links to {target}"
-
-
-def test_the_package_says_its_licence() -> None:
-    from importlib.metadata import metadata
-
-    said = metadata("penstock")
-    assert said["License-Expression"] == "Apache-2.0"
-    assert said.get_all("License-File") == ["LICENSE"]
-    assert "Apache License" in (ROOT / "LICENSE").read_text()

@@ -76,12 +76,13 @@ def test_a_fresh_process_goes_on_where_the_state_was_taken(key, setup, ask, tmp_
     assert ask(key, "resume", setup=setup(key), saved=saved)["equal_batches"] == 3
 
 
-@pytest.mark.parametrize("key", ["penstock_loader", "bare_gather"])
-def test_a_steady_run_tells_speed_start_and_memory(key, setup, ask):
-    found = ask(key, "steady", setup=setup(key), warm_up=0.01, seconds=0.05)
+def test_a_steady_run_tells_speed_start_and_memory_and_a_failed_one_what_was_wrong(load, setup, ask):
+    found = ask("bare_gather", "steady", setup=setup("bare_gather"), warm_up=0.01, seconds=0.05)
     assert found["dtype"] == "uint32"
     figures = ("batches_per_s", "first_ms", "import_ms", "resident_mib", "anonymous_mib")
     assert all(found[figure] > 0 for figure in figures)
+    with pytest.raises(load("fleet").Failed, match="KeyError: 'no such task'"):
+        ask("bare_gather", "no such task", setup=setup("bare_gather"))
 
 
 def test_a_batch_that_is_not_made_of_windows_is_seen(load):
@@ -93,6 +94,9 @@ def test_a_batch_that_is_not_made_of_windows_is_seen(load):
     for wrong in (shifted, torn, rows[:, :-1]):
         with pytest.raises(ValueError, match="a batch"):
             job.numbers(wrong, WINDOW)
+    measure = load("measure")
+    given = np.concatenate([np.arange(1, measure.OBSERVATIONS), [5, 5]])
+    assert measure.counted("", given) == {"missed": 1, "extra": 2}
 
 
 def test_speeds_are_drawn_place_by_place(load, tmp_path):
@@ -105,18 +109,6 @@ def test_speeds_are_drawn_place_by_place(load, tmp_path):
     (path,) = charts.draw_peers([*lines, line | other, line | resident], tmp_path / "charts")
     assert path.name == "benchmark-peers.png" and path.read_bytes().startswith(b"\x89PNG")
     assert charts.draw_peers([line | resident], tmp_path) == []
-
-
-def test_missed_and_extra_observations_are_told_apart(load):
-    measure = load("measure")
-    given = np.concatenate([np.arange(1, measure.OBSERVATIONS), [5, 5]])
-    assert measure.counted("", given) == {"missed": 1, "extra": 2}
-
-
-def test_what_a_failed_peer_said_is_kept(load, setup, ask):
-    failed = load("fleet").Failed
-    with pytest.raises(failed, match="KeyError: 'no such task'"):
-        ask("bare_gather", "no such task", setup=setup("bare_gather"))
 
 
 def test_every_peer_has_its_file_and_exact_pins(load):

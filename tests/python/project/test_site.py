@@ -76,6 +76,7 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """Built once, in over 5 seconds: mkdocs reads all of the package for docs/api.md."""
     pytest.importorskip("mkdocs")
     folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-q", "--site-dir", str(folder)]
@@ -123,6 +124,7 @@ def test_every_link_within_the_site_leads_somewhere(site: Site) -> None:
 
 
 def test_no_page_is_wider_than_a_narrow_or_a_wide_screen(site: Site, tab: Browser) -> None:
+    """Over 5 seconds: a browser lays out each of thirty pages, twice."""
     wrong = {}
     for path in site.pages:
         tab.size(1400)
