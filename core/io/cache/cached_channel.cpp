@@ -95,7 +95,7 @@ std::size_t CachedChannel::wait(std::span<Read*> done, nanoseconds timeout) {
     if (ended_.empty()) (void)collect(remote_, local_.under_way > 0 ? std::min(left, kTurn) : left);
     if (ended_.empty() && remote_.under_way == 0) (void)collect(local_, left);
     if (local_.under_way + remote_.under_way == 0 || left.count() <= 0) break;
-    left = timeout - (Clock::now() - began);
+    left = std::max(timeout - (Clock::now() - began), nanoseconds(0));
   }
   return hand_out(done);
 }

@@ -168,6 +168,7 @@ void Multi::run_due() {
 }
 
 void Multi::run(nanoseconds timeout) {
+  timeout = std::max(timeout, nanoseconds(0));  // of a negative one epoll_wait makes "for ever"
   if (due_) timeout = std::clamp(*due_ - Clock::now(), nanoseconds(0), timeout);
   const std::int64_t whole = std::chrono::ceil<milliseconds>(timeout).count();
   std::array<epoll_event, kMostEvents> events;

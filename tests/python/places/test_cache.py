@@ -23,7 +23,7 @@ import numpy as np
 import penstock
 import pytest
 from _batches import VIEWS, contents
-from _fault_servers import FaultServer, fault_proxy, fault_server
+from _fault_servers import FaultServer, at_random, fault_proxy, fault_server
 from _google import google
 from _python_stores import Failing, Own
 from _servers import nginx
@@ -220,6 +220,15 @@ def test_a_flipped_byte_is_read_again(folder, server, tmp_path, suffix):
     wrong = dataset.cache_counts["wrong"]
     assert 2 <= wrong <= 6  # the first two may lie in one page; one page may be read by two windows at once
     assert 0 < asked(server) <= 6 * 4096
+
+
+def test_faults_that_pass_are_no_faults(root, tmp_path):
+    """A transfer that waits for its next attempt is begun again, though the cache's own wait is over."""
+    expected = contents(penstock.Loader(penstock.open(root / "corpus").documents(), 16, seed=3, epochs=1))
+    with fault_server(root, at_random(0.3, faults=("503", "closed"))) as server:
+        dataset = penstock.open(f"{server.address}/corpus", cache=tmp_path)
+        loader = penstock.Loader(dataset.documents(), 16, seed=3, epochs=1)
+        assert contents(loader) == expected and loader.metrics().retries > 0
 
 
 # ---- what changed there, or is another

@@ -128,7 +128,7 @@ class TestStore:
         assert window["gene"].tolist() == dataset.windows(10)[5]["gene"].tolist()
 
 
-@pytest.mark.parametrize("way", [each for each in WAYS if each != "s3"], indirect=True)
+@pytest.mark.parametrize("way", WAYS, indirect=True)
 def test_batches_of_a_cache_are_the_same_whatever_it_holds(root, way, tmp_path):
     expected = contents(penstock.Loader(penstock.open(root / "part0").documents(), 16, seed=3, epochs=1))
     for number, bound in enumerate((None, None, 1)):
