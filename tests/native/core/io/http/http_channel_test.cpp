@@ -104,6 +104,18 @@ TEST_F(HttpChannelTest, AReadCountsTheAttemptsThatFailedBeforeIt) {
   EXPECT_EQ(wanted[0].read.retries, 2U);
 }
 
+TEST_F(HttpChannelTest, AWaitWhoseTimeIsOverLooksAndGoesOn) {
+  HttpChannel channel(make());
+  server_.script("/a", {{.status = "503 x"}, {.status = "503 x"}});  // while it is paused, no socket has an event
+  std::deque<WantedRead> wanted = apart(1);
+  channel.submit(pointers_to(wanted));
+  Read* done[1];
+  const auto patience = std::chrono::steady_clock::now() + seconds(10);
+  std::size_t ended = 0;
+  while (ended == 0 && std::chrono::steady_clock::now() < patience) ended = channel.wait(done, milliseconds(-5));
+  EXPECT_TRUE(wanted[0].right(1)) << wanted[0].message();
+}
+
 TEST_F(HttpChannelTest, NeighboursAreOneRequestWhoseErrorIsTheirsAndShowsNoSecret) {
   HttpChannel channel(
       make(64, plain_addresses({{server_.url(), "name:word", "token=secret"}}, false), milliseconds(80)));
