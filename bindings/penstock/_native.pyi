@@ -75,6 +75,7 @@ __all__: list[str] = [
     "document_lengths",
     "finished_shards",
     "format_names",
+    "joined_tokenizer",
     "locate_rows",
     "make_binned",
     "make_csr",
