@@ -12,7 +12,6 @@
 namespace penstock::writer {
 namespace {
 
-
 struct AddedShard {
   std::string from;
   layout::ShardInfo info;
