@@ -377,6 +377,7 @@ void register_derived(py::module_& module) {
         for (std::size_t i = 0; i < texts.size(); ++i) {
           manifests.push_back(layout::parse_manifest(std::string(texts[i]), paths.at(i)));
         }
+        const Unlocked released;
         const auto joining = appends ? writer::Joining::Append : writer::Joining::Combine;
         return writer::joined_tokenizer(joining, paths, manifests);
       },

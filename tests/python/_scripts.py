@@ -55,4 +55,4 @@ def assert_clean(
 ) -> None:
     """It ends well, in time, and says nothing else."""
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120)
-    assert (done.returncode, done.stdout, done.stderr) == (code, output, "")
+    assert (done.returncode, done.stdout, done.stderr[-2000:]) == (code, output, ""), done.stderr[-2000:]

@@ -33,8 +33,8 @@ const std::string& this_node() {
   return node;
 }
 
-// Folders in a folder of features: its shards.
-constexpr int kDepth = 1;
+// Levels of folders in an unfinished one: the shards of features; of shards that are taken over, datasets and their shards.
+constexpr int kDepth = 3;
 
 // In names of unfinished work: <prefix><what>@<node>@<run>@<suffix>.
 constexpr char kSeparator = '@';

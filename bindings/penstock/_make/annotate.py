@@ -90,7 +90,8 @@ def annotate(
     if is_native(folder, executor):
         refuse_foreign(folder.path, _NOT_OURS)
         return _native.annotate(folder.path, added, removed, progress)
-    return _in_tasks(stored(path, storage, _NOT_OURS), folder, added, removed, progress, executor)
+    source = stored(path, storage, _NOT_OURS)
+    return _in_tasks(source, folder_of(source.path, storage, scratch), added, removed, progress, executor)
 
 
 def _in_tasks(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock._base.errors import InvalidArgumentError
@@ -155,10 +155,18 @@ class _Source(BaseRecipe):
         self._recipe = recipe
 
     def plan(self) -> Iterable[Any]:
-        return self._recipe.plan()
+        tasks = self._recipe.plan()
+        if not isinstance(tasks, Iterable):
+            raise InvalidArgumentError(f"plan() gave {tasks!r:.80}: a list of tasks is wanted, or another iterable")
+        return tasks
 
     def make(self, task: Any, writer: Writer) -> Any:
-        return self._recipe.make(task, writer)
+        value = self._recipe.make(task, writer)
+        if isinstance(value, Iterator):  # nothing of it has run
+            raise InvalidArgumentError(
+                f"make() gave {value!r:.80}: it has a yield, or returns an iterator: append documents to its writer"
+            )
+        return value
 
     def files(self) -> Sequence[str]:
         return self._recipe.files()
@@ -184,6 +192,7 @@ class _Source(BaseRecipe):
         except (TypeError, ValueError) as error:
             raise InvalidArgumentError(f"identity() gave {identity!r:.200}, which is no JSON: {error}") from None
         return {
+            "recipe": type(recipe).__qualname__,
             "identity": identity,
             "fields": None if recipe.fields is None else descr(record_dtype(recipe.fields)),
             "metadata": None if codec is None else json.loads(codec.to_json()),

@@ -134,13 +134,14 @@ def _brought(
     source: Stored, folder: Folder, scratch: PathLike | None, tell: Callable[[int, int], None] | None
 ) -> AbstractContextManager[str]:
     """The input on this machine."""
-    done = 0
+    done = total = 0
 
     def passed(count: int) -> None:
-        nonlocal done
+        nonlocal done, total
+        total = total or sum(each.bytes for each in source.shards)
         done += count
         if tell is not None:
-            tell(done, sum(each.bytes for each in source.shards))
+            tell(done, total)
 
     return source.at_hand(folder.beside if scratch is None else scratch, passed)
 

@@ -536,3 +536,15 @@ def test_suggest_measures_a_view():
     assert found.block <= found.fetch_factor and {row.fetch_factor for row in found.table} >= {1, 4, 16}
     with pytest.raises(penstock.InvalidArgumentError, match="fetch_callback"):
         penstock.suggest(penstock_view(np.zeros(5000, "u2")), 16, fetch_transform=len)
+
+
+def test_a_batch_whose_next_fetch_cannot_be_started_comes_again(monkeypatch):
+    with make(STORE, threads=1, fetch_factor=1, order="sequential") as loader:
+        next(loader)
+        start = loader._reader.start
+        monkeypatch.setattr(loader._reader, "start", lambda fetch: (_ for _ in ()).throw(MemoryError()))
+        with pytest.raises(MemoryError):
+            next(loader)
+        assert loader.position == 4 and loader.info.position == 0
+        monkeypatch.setattr(loader._reader, "start", start)
+        assert next(loader).tolist() == [40, 50, 60, 70]

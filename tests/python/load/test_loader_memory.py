@@ -97,3 +97,15 @@ def test_loaders_that_are_made_and_dropped_leave_nothing(tmp_path):
     del view
     gc.collect()
     assert len(list(folder.iterdir())) == descriptors
+
+
+@pytest.mark.parametrize("mode", ["raw", "documents"])
+def test_resident_memory_is_flat_over_many_batches(tmp_path, mode):
+    view = MODES[mode](tmp_path)
+    with penstock.Loader(view, 16, framework="numpy", threads=2) as loader:
+        for batch in islice(loader, 2000):
+            batch["token"]
+        before = resident_bytes()
+        for batch in islice(loader, 10_000):
+            batch["token"]
+        assert resident_bytes() - before < 4 << 20

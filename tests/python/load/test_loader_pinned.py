@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import os
 import subprocess
 import sys
 from itertools import islice
@@ -122,7 +124,9 @@ def test_lent_memory_is_freed_with_the_gil_after_a_sub_interpreter_too(tmp_path)
     # From then on PyGILState_Check() answers yes on every thread. The engine's threads drop batches of which a seek
     # made them the last holders.
     script = """
-import ctypes, sys, threading
+import ctypes
+import gc
+import os, sys, threading
 try:
     import _xxsubinterpreters
 except ImportError:  # from Python 3.13 on
@@ -149,3 +153,25 @@ sys.exit(len(wrong) > 0)
     raw_tokens(tmp_path / "tokens.bin", 2_000_000)
     done = subprocess.run([sys.executable, "-c", script, tmp_path / "tokens.bin"], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_forked_child_lets_lent_memory_be(tmp_path, lender):
+    with penstock.Loader(MODES["raw"](tmp_path), 4, pin_memory=True, prefetch=2) as loader:
+        batch = next(loader)
+        tensor = batch.inputs
+        content = tensor.clone()
+        child = os.fork()
+        if child == 0:
+            same = torch.equal(tensor, content)
+            del batch, tensor
+            refused = False
+            try:
+                next(loader)
+            except penstock.InvalidArgumentError:
+                refused = True
+            del loader
+            gc.collect()
+            os._exit(0 if same and refused else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert torch.equal(tensor, content)
+        next(loader)

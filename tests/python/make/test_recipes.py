@@ -190,7 +190,11 @@ class Odd(Lines):
         return {1, 2} if self.fail == "identity" else super().identity()
 
     def plan(self) -> Iterable[Any]:
-        return [{1, 2}] if self.fail == "set" else [] if self.fail == "none" else super().plan()
+        plans: dict[str, Any] = {"set": [{1, 2}], "none": [], "no plan": None}
+        return plans[self.fail] if self.fail in plans else super().plan()
+
+    def make(self, task: str, writer: penstock.Writer) -> Any:
+        return (line for line in LINES) if self.fail == "yield" else super().make(task, writer)
 
     def finish(self, results: Any) -> Any:
         return {"name": "x"} if self.fail == "finish" else ["x"] if self.fail == "list" else {}
@@ -202,6 +206,11 @@ class Odd(Lines):
         ("set", r"task 0, \{1, 2\}: Object of type set is not JSON serializable: a task must be JSON, or identify"),
         ("identity", r"identity\(\) gave \{1, 2\}, which is no JSON"),
         ("none", "there are no tasks: nothing was written"),
+        ("no plan", r"plan\(\) gave None: a list of tasks is wanted"),
+        (
+            "yield",
+            r"make\(\) gave <generator .*: it has a yield, or returns an iterator: append documents to its writer",
+        ),
         ("finish", r"finish\(\) gave \{'name': 'x'\}: a dict is wanted of \"tokenizer\", \"features\""),
         ("list", r"finish\(\) gave \['x'\]: a dict"),
     ],
@@ -242,3 +251,9 @@ def test_a_recipes_own_names_are_not_the_runs(tmp_path: Path) -> None:
         written = Busy().write(tmp_path / "out", resume=number > 0, workers=2)
         assert (written.shards, written.kept_shards) == (2, 2 * number)
     assert penstock.open(tmp_path / "out").windows(2)[0]["token"].tolist() == [6, 7]
+
+
+def test_shards_of_another_recipe_are_made_again(source: Path, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="cannot use"):
+        Lines(source, fail=LINES[25]).write(tmp_path / "out")
+    assert Watched(source).write(tmp_path / "out", resume=True).kept_shards == 0

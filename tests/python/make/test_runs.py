@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -210,3 +212,19 @@ def test_a_commit_beside_appends_ends_whole_or_refuses(tmp_path: Path) -> None:
         thread.join()
         assert "closed" in refused[0] and penstock.verify(path).ok
         assert len(penstock.open(path).documents()) > 0
+
+
+def test_what_killed_workers_had_brought_goes(tmp_path: Path) -> None:
+    with penstock.Writer(tmp_path / "a", {"token": "u2"}) as writer:
+        writer.append(token=[1])
+    out, ended = tmp_path / "out", subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    for kind in ("brought", "changed", "dataset"):
+        put(mkdir(out / f".partial-shards@{NODE}@0123456789abcdef@{ended.pid}-abc" / kind / "00000") / "stream.bin")
+    penstock.combine([tmp_path / "a"], out, workers=2, resume=True)
+    assert names(out) == ["00000", "dataset.json"]
+
+
+def mkdir(path: Path) -> Path:
+    path.mkdir(parents=True)
+    return path

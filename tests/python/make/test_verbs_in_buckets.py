@@ -16,6 +16,7 @@ from _places import SHARD_BYTES, Place, plain, tree, without_names
 from _recipes import Near
 from penstock import InvalidArgumentError, IoError, NotFoundError, Storage
 from penstock._cli.main import main
+from penstock._make import annotate as annotating
 
 pytest.importorskip("obstore")
 
@@ -321,3 +322,21 @@ def test_what_an_annotate_left_is_of_no_use_to_other_values_nor_to_an_append(
     penstock.annotate(place.url, {"n": np.arange(COUNT) + 1}, storage=place.storage)
     penstock.annotate(data[0], {"n": np.arange(COUNT) + 1})
     check(place, data[0])
+
+
+@pytest.mark.parametrize("slash", ["", "/"])
+def test_what_is_published_between_the_plan_and_the_run_is_not_replaced(
+    place: Place, data: list[Path], monkeypatch: pytest.MonkeyPatch, slash: str
+) -> None:
+    penstock.combine(data[:1], place.url, storage=place.storage)
+    plan = annotating.tasks_of
+
+    def meanwhile(sources: Any) -> Any:
+        found = plan(sources)
+        penstock.append(place.url, data[1], storage=place.storage)
+        return found
+
+    monkeypatch.setattr(annotating, "tasks_of", meanwhile)
+    with pytest.raises(penstock.InvalidArgumentError, match="another dataset was published here just now: do it again"):
+        penstock.annotate(place.url + slash, {"n": np.arange(COUNT)}, storage=place.storage)
+    assert len(penstock.open(place.url, storage=place.storage).documents()) == COUNT + COUNT // 2

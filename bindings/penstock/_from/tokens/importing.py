@@ -21,6 +21,7 @@ from penstock._make.executors import executor_of, is_far
 from penstock._make.folders import folder_of
 from penstock._make.run import Run
 from penstock._places.paths import PathLike, as_paths
+from penstock._places.remote import far_of
 from penstock._places.storage import Storage
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ def import_tokens(
     boundary = _boundary(end_of_document, begin_of_document)
     most = index("shard_size", shard_size, 1)
     executor = executor_of(workers)
-    folder = folder_of(out, storage, scratch, inputs=given)
+    folder = folder_of(out, storage if far_of([out]) else None, scratch)  # storage may be for inputs alone
     found = inputs_of(given, format, column, kept, dtype, boundary, storage)
     if is_far(executor):  # on other machines, where the working directory is another
         folder = folder.absolute()

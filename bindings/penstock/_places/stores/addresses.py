@@ -76,7 +76,7 @@ def addresses_of(path_or_url: str | os.PathLike[str], storage: Storage | None, s
 def places_of(
     given: Iterable[str | os.PathLike[str]], storage: Storage | None, store: Any = None
 ) -> list[str | Address]:
-    """What paths, addresses and globs of both name, or keys in `store`, in the order given.
+    """Files and folders that paths, addresses and globs of both name, or keys in `store`, in the order given.
 
     Raises:
         InvalidArgumentError, NotFoundError: As addresses_of(); no path.
