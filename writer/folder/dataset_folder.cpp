@@ -33,7 +33,8 @@ const std::string& this_node() {
   return node;
 }
 
-// Levels of folders in an unfinished one: the shards of features; of shards that are taken over, datasets and their shards.
+// Levels of folders in an unfinished one: the shards of features; of shards that are taken over, datasets and their
+// shards.
 constexpr int kDepth = 3;
 
 // In names of unfinished work: <prefix><what>@<node>@<run>@<suffix>.
