@@ -169,7 +169,10 @@ class _Source(BaseRecipe):
         return value
 
     def files(self) -> Sequence[str]:
-        return self._recipe.files()
+        paths = self._recipe.files()
+        if isinstance(paths, str):
+            raise InvalidArgumentError(f"files() gave {paths!r:.80}: a list of paths is wanted")
+        return paths
 
     def finish(self, results: Sequence[Made]) -> Mapping[str, Any]:
         return self._recipe.finish(results)

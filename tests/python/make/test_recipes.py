@@ -196,6 +196,9 @@ class Odd(Lines):
     def make(self, task: str, writer: penstock.Writer) -> Any:
         return (line for line in LINES) if self.fail == "yield" else super().make(task, writer)
 
+    def files(self) -> Any:
+        return "1.txt" if self.fail == "files" else ()
+
     def finish(self, results: Any) -> Any:
         return {"name": "x"} if self.fail == "finish" else ["x"] if self.fail == "list" else {}
 
@@ -211,6 +214,7 @@ class Odd(Lines):
             "yield",
             r"make\(\) gave <generator .*: it has a yield, or returns an iterator: append documents to its writer",
         ),
+        ("files", r"files\(\) gave '1.txt': a list of paths is wanted"),
         ("finish", r"finish\(\) gave \{'name': 'x'\}: a dict is wanted of \"tokenizer\", \"features\""),
         ("list", r"finish\(\) gave \['x'\]: a dict"),
     ],
