@@ -217,7 +217,8 @@ class _Here(Stored):
 class _There(Stored):
     """At an address."""
 
-    _kept = ("path", "_at", "_storage", "_url")
+    _kept = ("path", "_at", "_storage")
+    _url: str | None = None  # which may hold secrets, and is not pickled
 
     def __init__(self, at: Address, storage: Storage | None, url: str | None = None) -> None:
         """`url`: the address as the user gave it; None: as it is shown."""
@@ -225,9 +226,6 @@ class _There(Stored):
         self._at = at
         self._storage = storage
         self._url = url
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_url": None}
 
     def absolute(self) -> Stored:
         return self
