@@ -19,5 +19,6 @@ PYBIND11_MODULE(_native, module) {
   penstock::bindings::register_loader(module, local);
   penstock::bindings::register_writer(module);
   penstock::bindings::register_shuffle(module);
+  penstock::bindings::register_text(module);
   module.def("begin_exit", &penstock::bindings::begin_exit, "The interpreter ends: other threads stay in native code.");
 }

@@ -36,6 +36,7 @@ void register_batch(pybind11::module_& module, const std::shared_ptr<LocalStore>
 void register_loader(pybind11::module_& module, const std::shared_ptr<LocalStore>& local);
 void register_writer(pybind11::module_& module);
 void register_shuffle(pybind11::module_& module);
+void register_text(pybind11::module_& module);
 
 OnMismatch parse_on_mismatch(const std::string& text);
 /// (epoch, position, step, message).

@@ -6,7 +6,7 @@ include(CMakePackageConfigHelpers)
 # Of the objects that the layers' libraries have: nothing is compiled twice. Static, or with BUILD_SHARED_LIBS shared.
 add_library(penstock)
 add_library(penstock::penstock ALIAS penstock)
-foreach(part IN ITEMS base job io rows columns cells batch engine shuffle layout writer)
+foreach(part IN ITEMS base job io rows columns cells batch engine shuffle layout text writer)
   target_sources(penstock PRIVATE $<TARGET_OBJECTS:penstock_${part}>)
 endforeach()
 set_target_properties(penstock PROPERTIES LINKER_LANGUAGE CXX VERSION ${PROJECT_VERSION}

@@ -27,11 +27,13 @@ MAY_INCLUDE = {
     "core/engine": {"core/batch", "core/columns", "core/rows", "core/io", "core/job"},
     "shuffle": {"core/job"},
     "layout": {"core/rows", "core/io", "core/io/local", "core/job"},
+    "text": set(),
     "writer": {"layout", "core/rows", "core/io", "core/io/local", "core/job"},
     "bindings": {
         "writer",
         "layout",
         "shuffle",
+        "text",
         "core/engine",
         "core/batch",
         "core/columns",

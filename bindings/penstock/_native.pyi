@@ -30,6 +30,7 @@ __all__: list[str] = [
     "GrownOrder",
     "HttpStore",
     "Job",
+    "JsonLines",
     "Loader",
     "MixtureOrder",
     "MixturePlan",
@@ -40,6 +41,7 @@ __all__: list[str] = [
     "PackingRule",
     "PaddedField",
     "Padding",
+    "ParsedLines",
     "PerSpanSpec",
     "Permutation",
     "PythonStore",
@@ -72,6 +74,7 @@ __all__: list[str] = [
     "convert",
     "curl_refusal",
     "describe_shard",
+    "digested",
     "document_lengths",
     "finished_shards",
     "format_names",
@@ -104,11 +107,13 @@ __all__: list[str] = [
     "shown_address",
     "shuffle",
     "spawn_bound",
+    "split_lines",
     "stored_manifest",
     "unique_run",
     "unnamed",
     "usable_cores",
     "verify",
+    "wrap_ids",
     "write_features",
 ]
 
@@ -1324,6 +1329,48 @@ class ShuffleWork:
         is_synced: bool,
     ) -> None: ...
 
+class ParsedLines:
+    """
+    What JsonLines.parse() gives; see text/json_lines.h.
+    """
+    @property
+    def ends(self) -> numpy.typing.NDArray[numpy.uint64]:
+        """
+        uint64: where each document's payload ends.
+        """
+    @property
+    def entries(self) -> numpy.typing.NDArray[numpy.uint8]:
+        """
+        uint8.
+        """
+    @property
+    def entry_ends(self) -> numpy.typing.NDArray[numpy.uint64]:
+        """
+        uint64; empty where there is no metadata.
+        """
+    @property
+    def payload(self) -> numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]:
+        """
+        uint8: texts in UTF-8; int64: ids.
+        """
+    @property
+    def refused(self) -> numpy.typing.NDArray[numpy.uint32]:
+        """
+        uint32: lines that Python has to read.
+        """
+
+class JsonLines:
+    """
+    Reads JSON lines as penstock._from.text.extract does.
+    """
+    def __init__(self, column: str, ids: bool, metadata: collections.abc.Sequence[str] | None, codec: str) -> None: ...
+    def parse(
+        self,
+        block: typing_extensions.Buffer,
+        begins: numpy.typing.NDArray[numpy.uint64],
+        ends: numpy.typing.NDArray[numpy.uint64],
+    ) -> ParsedLines: ...
+
 def annotate(
     path: str,
     columns: collections.abc.Sequence[tuple[str, collections.abc.Sequence[str], bool, typing_extensions.Buffer]],
@@ -1391,6 +1438,16 @@ def curl_refusal() -> str:
 def describe_shard(shard_json: bytes, path: str, number: typing.SupportsInt | typing.SupportsIndex) -> FinishedShard:
     """
     What a shard.json says, which `path` names.
+    """
+
+def digested(
+    block: typing_extensions.Buffer,
+    begins: numpy.typing.NDArray[numpy.uint64],
+    ends: numpy.typing.NDArray[numpy.uint64],
+    known: tuple[typing_extensions.Buffer, typing.Annotated[numpy.typing.ArrayLike, numpy.uint64]] | None,
+) -> numpy.typing.NDArray[numpy.uint8]:
+    """
+    Bytes, uint8, that RawDocument.digested() gives for each document, together.
     """
 
 def document_lengths(
@@ -1661,6 +1718,15 @@ def spawn_bound(
     Starts a process that has these descriptors and is killed when the calling thread ends; its id.
     """
 
+def split_lines(
+    block: typing_extensions.Buffer, is_json: bool, strip_mark: bool
+) -> tuple[
+    numpy.typing.NDArray[numpy.uint64], numpy.typing.NDArray[numpy.uint64], numpy.typing.NDArray[numpy.uint64], int
+]:
+    """
+    (begins, ends, line numbers) of documents, uint64, and how many lines there are; see text/lines.h.
+    """
+
 def stored_manifest(
     path: str,
     shards: collections.abc.Sequence[tuple[str, bytes]],
@@ -1688,6 +1754,18 @@ def usable_cores(processes: typing.SupportsInt | typing.SupportsIndex) -> int:
     """
 
 def verify(path: str, progress: typing.Any = None, store: Store | None = None) -> Report: ...
+def wrap_ids(
+    ids: numpy.ndarray[typing.Any, numpy.dtype[typing.Any]],
+    ends: numpy.ndarray[typing.Any, numpy.dtype[typing.Any]],
+    prepend: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
+    append: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
+    itemsize: typing.SupportsInt | typing.SupportsIndex,
+    last: typing.SupportsInt | typing.SupportsIndex,
+) -> tuple[numpy.typing.NDArray[numpy.uint64], numpy.ndarray[typing.Any, numpy.dtype[typing.Any]], int]:
+    """
+    (lengths, ids, index of the first id that is negative or above `last`, else -1); see text/wrap_ids.h.
+    """
+
 def write_features(
     path: str,
     features: tuple[
