@@ -6,6 +6,7 @@
 #include "text/digested.h"
 #include "text/json_lines.h"
 #include "text/lines.h"
+#include "text/unseen.h"
 #include "text/wrap_ids.h"
 
 #include <pybind11/numpy.h>
@@ -207,6 +208,32 @@ std::tuple<U64Array, py::array, std::int64_t> wrap_ids(const py::array& ids, con
   }
 }
 
+// Unseen behind a mutex, as PythonJsonLines.
+class PythonUnseen {
+ public:
+  explicit PythonUnseen(const std::vector<py::bytes>& tokens) : unseen_(strings_of(tokens)) {}
+
+  U64Array scan(const py::buffer& utf8, const U64Array& ends) {
+    const BytesLike held(utf8);
+    const std::span<const std::uint64_t> document_ends = span_of(ends);
+    std::vector<std::uint64_t> found;
+    {
+      const Unlocked released;
+      const std::lock_guard lock(mutex_);
+      found = unseen_.scan(held.bytes(), document_ends);
+    }
+    return array_of(std::move(found));
+  }
+
+ private:
+  static std::vector<std::string> strings_of(const std::vector<py::bytes>& tokens) {
+    return {tokens.begin(), tokens.end()};
+  }
+
+  std::mutex mutex_;
+  text::Unseen unseen_;
+};
+
 }  // namespace
 
 void register_text(py::module_& module) {
@@ -225,6 +252,10 @@ void register_text(py::module_& module) {
            py::arg("column"), py::arg("ids"), py::arg("metadata"), py::arg("codec"))
       .def("parse", &PythonJsonLines::parse, py::arg("block"), py::arg("begins").noconvert(),
            py::arg("ends").noconvert());
+  py::class_<PythonUnseen>(module, "Unseen", "Finds characters and tokens that no text before had; see text/unseen.h.")
+      .def(py::init<const std::vector<py::bytes>&>(), py::arg("tokens"))
+      .def("scan", &PythonUnseen::scan, py::arg("utf8"), py::arg("ends").noconvert(),
+           "Places, uint64, at which one begins that was not seen before.");
   module.def("wrap_ids", &wrap_ids, py::arg("ids"), py::arg("ends"), py::arg("prepend"), py::arg("append"),
              py::arg("itemsize"), py::arg("last"),
              "(lengths, ids, index of the first id that is negative or above `last`, else -1); see text/wrap_ids.h.");

@@ -61,6 +61,7 @@ __all__: list[str] = [
     "TargetSpec",
     "TokenDocuments",
     "UniformOrder",
+    "Unseen",
     "WeightedOrder",
     "annotate",
     "append",
@@ -1370,6 +1371,18 @@ class JsonLines:
         begins: numpy.typing.NDArray[numpy.uint64],
         ends: numpy.typing.NDArray[numpy.uint64],
     ) -> ParsedLines: ...
+
+class Unseen:
+    """
+    Finds characters and tokens that no text before had; see text/unseen.h.
+    """
+    def __init__(self, tokens: collections.abc.Sequence[bytes]) -> None: ...
+    def scan(
+        self, utf8: typing_extensions.Buffer, ends: numpy.typing.NDArray[numpy.uint64]
+    ) -> numpy.typing.NDArray[numpy.uint64]:
+        """
+        Places, uint64, at which one begins that was not seen before.
+        """
 
 def annotate(
     path: str,
