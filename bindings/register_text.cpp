@@ -6,6 +6,7 @@
 #include "text/digested.h"
 #include "text/json_lines.h"
 #include "text/lines.h"
+#include "text/rows.h"
 #include "text/unseen.h"
 #include "text/wrap_ids.h"
 
@@ -234,6 +235,66 @@ class PythonUnseen {
   text::Unseen unseen_;
 };
 
+// (bytes, ends)
+using EntriesTuple = std::pair<U8Array, U64Array>;
+
+EntriesTuple arrays_of(text::Entries entries) {
+  return {array_of(std::move(entries.bytes)), array_of(std::move(entries.ends))};
+}
+
+EntriesTuple fill(const py::bytes& prefix, const U64Array& numbers, const py::bytes& suffix) {
+  const std::string_view before = prefix;
+  const std::string_view behind = suffix;
+  const std::span<const std::uint64_t> given = span_of(numbers);
+  text::Entries found;
+  {
+    const Unlocked released;
+    found = text::fill(before, given, behind);
+  }
+  return arrays_of(std::move(found));
+}
+
+text::ArrowKind parse_arrow_kind(const std::string& name) {
+  if (name == "utf8") return text::ArrowKind::Utf8;
+  if (name == "large_utf8") return text::ArrowKind::LargeUtf8;
+  if (name == "int") return text::ArrowKind::Int;
+  if (name == "uint") return text::ArrowKind::Uint;
+  if (name == "float") return text::ArrowKind::Float;
+  if (name == "bool") return text::ArrowKind::Bool;
+  raise(ErrorKind::InvalidArgument, "kind \"{}\" of a column: none that there is", name);
+}
+
+// (name, kind, itemsize, validity, offsets, data, offset)
+using ArrowTuple = std::tuple<std::string, std::string, std::uint64_t, std::optional<py::buffer>,
+                              std::optional<py::buffer>, py::buffer, std::uint64_t>;
+
+std::optional<std::pair<EntriesTuple, EntriesTuple>> rows_json(const std::vector<ArrowTuple>& columns,
+                                                               std::uint64_t rows) {
+  std::vector<std::unique_ptr<BytesLike>> held;
+  const auto bytes_of = [&held](const py::buffer& object) {
+    held.push_back(std::make_unique<BytesLike>(object));
+    return held.back()->bytes();
+  };
+  std::vector<text::ArrowColumn> given;
+  for (const auto& [name, kind, itemsize, validity, offsets, data, offset] : columns) {
+    text::ArrowColumn& column = given.emplace_back();
+    column.name = name;
+    column.kind = parse_arrow_kind(kind);
+    column.itemsize = itemsize;
+    if (validity) column.validity = bytes_of(*validity);
+    if (offsets) column.offsets = bytes_of(*offsets);
+    column.data = bytes_of(data);
+    column.offset = offset;
+  }
+  std::optional<text::JsonRows> found;
+  {
+    const Unlocked released;
+    found = text::rows_json(given, rows);
+  }
+  if (!found) return std::nullopt;
+  return std::pair(arrays_of(std::move(found->sorted)), arrays_of(std::move(found->entries)));
+}
+
 }  // namespace
 
 void register_text(py::module_& module) {
@@ -256,6 +317,11 @@ void register_text(py::module_& module) {
       .def(py::init<const std::vector<py::bytes>&>(), py::arg("tokens"))
       .def("scan", &PythonUnseen::scan, py::arg("utf8"), py::arg("ends").noconvert(),
            "Places, uint64, at which one begins that was not seen before.");
+  module.def("fill", &fill, py::arg("prefix"), py::arg("numbers").noconvert(), py::arg("suffix"),
+             "(bytes, ends), uint8 and uint64: `prefix`, a number in decimals and `suffix` for each number.");
+  module.def("rows_json", &rows_json, py::arg("columns"), py::arg("rows"),
+             "(bytes, ends) of rows of Arrow as sorted JSON of ASCII, and as compact JSON; None where Python has to do "
+             "it. Columns are (name, kind, itemsize, validity, offsets, data, offset); see text/rows.h.");
   module.def("wrap_ids", &wrap_ids, py::arg("ids"), py::arg("ends"), py::arg("prepend"), py::arg("append"),
              py::arg("itemsize"), py::arg("last"),
              "(lengths, ids, index of the first id that is negative or above `last`, else -1); see text/wrap_ids.h.");

@@ -36,21 +36,27 @@ constexpr std::uint64_t controls(std::uint64_t word) {
   return (word - kOnes * 0x20) & ~word & kHighs;
 }
 
-template <std::uint64_t kAlso>
+enum class Charset { Unicode, Ascii };
+
+template <Charset charset>
 bool has_escapes(const char* bytes) {
   std::uint64_t word = 0;
   std::memcpy(&word, bytes, sizeof(word));
-  return (zeros(word ^ (kOnes * '"')) | zeros(word ^ (kOnes * '\\')) | controls(word) | (word & kAlso)) != 0;
+  std::uint64_t found = zeros(word ^ (kOnes * '"')) | zeros(word ^ (kOnes * '\\')) | controls(word);
+  if (charset == Charset::Ascii) found |= (word & kHighs) | zeros(word ^ (kOnes * 0x7f));
+  return found != 0;
 }
 
-// The first of [begin, end) that is escaped, or end. kAlso: of which bits a byte has one of for that.
-template <std::uint64_t kAlso>
+template <Charset charset>
+bool is_escaped(unsigned char byte) {
+  return kEscapes[byte] != 0 || (charset == Charset::Ascii && byte >= 0x7f);
+}
+
+// The first of [begin, end) that is escaped, or end.
+template <Charset charset>
 const char* find_escaped(const char* begin, const char* end) {
-  while (end - begin >= 8 && !has_escapes<kAlso>(begin)) begin += 8;
-  while (begin != end && kEscapes[static_cast<unsigned char>(*begin)] == 0 &&
-         (static_cast<unsigned char>(*begin) & (kAlso & 0xff)) == 0) {
-    ++begin;
-  }
+  while (end - begin >= 8 && !has_escapes<charset>(begin)) begin += 8;
+  while (begin != end && !is_escaped<charset>(static_cast<unsigned char>(*begin))) ++begin;
   return begin;
 }
 
@@ -66,7 +72,7 @@ void put_unit(ByteVector& out, std::uint32_t unit) {
 
 void put_escape(ByteVector& out, unsigned char byte) {
   const char letter = kEscapes[byte];
-  if (letter == 'u') {
+  if (letter == 'u' || byte == 0x7f) {
     put_unit(out, byte);
   } else {
     out.push_back('\\');
@@ -155,7 +161,7 @@ void put_json_string(ByteVector& out, std::string_view utf8) {
   const char* const end = begin + utf8.size();
   out.push_back('"');
   while (true) {
-    const char* const next = find_escaped<0>(begin, end);
+    const char* const next = find_escaped<Charset::Unicode>(begin, end);
     put_bytes(out, {begin, static_cast<std::size_t>(next - begin)});
     if (next == end) break;
     put_escape(out, static_cast<unsigned char>(*next));
@@ -169,7 +175,7 @@ void put_ascii_json_string(ByteVector& out, std::string_view utf8) {
   const char* const end = begin + utf8.size();
   out.push_back('"');
   while (true) {
-    const char* const next = find_escaped<kHighs>(begin, end);
+    const char* const next = find_escaped<Charset::Ascii>(begin, end);
     put_bytes(out, {begin, static_cast<std::size_t>(next - begin)});
     if (next == end) break;
     if (static_cast<unsigned char>(*next) < 0x80) {

@@ -77,6 +77,7 @@ __all__: list[str] = [
     "describe_shard",
     "digested",
     "document_lengths",
+    "fill",
     "finished_shards",
     "format_names",
     "joined_tokenizer",
@@ -104,6 +105,7 @@ __all__: list[str] = [
     "recognise_format",
     "remove_shards",
     "row_places",
+    "rows_json",
     "select_shards",
     "shown_address",
     "shuffle",
@@ -1470,6 +1472,13 @@ def document_lengths(
     uint64 [count]: records of documents from `first` on.
     """
 
+def fill(
+    prefix: bytes, numbers: numpy.typing.NDArray[numpy.uint64], suffix: bytes
+) -> tuple[numpy.typing.NDArray[numpy.uint8], numpy.typing.NDArray[numpy.uint64]]:
+    """
+    (bytes, ends), uint8 and uint64: `prefix`, a number in decimals and `suffix` for each number.
+    """
+
 def finished_shards(path: str, overwrite: bool) -> list[FinishedShard]: ...
 def format_names() -> list[str]:
     """
@@ -1695,6 +1704,30 @@ def row_places(
 ) -> list[tuple[int, int]]:
     """
     (rank, row) of each observation of the global batch that begins there, by the job's own batch sizes.
+    """
+
+def rows_json(
+    columns: collections.abc.Sequence[
+        tuple[
+            str,
+            str,
+            typing.SupportsInt | typing.SupportsIndex,
+            typing_extensions.Buffer | None,
+            typing_extensions.Buffer | None,
+            typing_extensions.Buffer,
+            typing.SupportsInt | typing.SupportsIndex,
+        ]
+    ],
+    rows: typing.SupportsInt | typing.SupportsIndex,
+) -> (
+    tuple[
+        tuple[numpy.typing.NDArray[numpy.uint8], numpy.typing.NDArray[numpy.uint64]],
+        tuple[numpy.typing.NDArray[numpy.uint8], numpy.typing.NDArray[numpy.uint64]],
+    ]
+    | None
+):
+    """
+    (bytes, ends) of rows of Arrow as sorted JSON of ASCII, and as compact JSON; None where Python has to do it. Columns are (name, kind, itemsize, validity, offsets, data, offset); see text/rows.h.
     """
 
 def select_shards(

@@ -60,7 +60,7 @@ TEST(Written, StringsEscapeAtEveryPlace) {
 TEST(Written, AsciiStringsEscapeInUtf16) {
   ByteVector out;
   put_ascii_json_string(out, "plain text \n\x7f \xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80 and more of it");
-  EXPECT_EQ(text_of(out), "\"plain text \\n\x7f \\u00e9\\u20ac\\ud83d\\ude00 and more of it\"");
+  EXPECT_EQ(text_of(out), "\"plain text \\n\\u007f \\u00e9\\u20ac\\ud83d\\ude00 and more of it\"");
 }
 
 template <typename Value>
