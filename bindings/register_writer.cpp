@@ -145,11 +145,12 @@ void append(PythonWriter& self, const py::buffer& records, const std::optional<p
   self.use([&](DatasetWriter& writer) { writer.append(bytes_of(info), span, held.values); });
 }
 
-void append_batch(PythonWriter& self, const py::buffer& records, const WriterNumbers& lengths, const py::bytes& entries,
-                  const WriterNumbers& entry_ends, const Columns& columns) {
+void append_batch(PythonWriter& self, const py::buffer& records, const WriterNumbers& lengths,
+                  const py::buffer& entries, const WriterNumbers& entry_ends, const Columns& columns) {
   const HeldValues held(columns);
   const py::buffer_info info = records.request();
-  const Bytes entry_bytes = std::as_bytes(std::span(std::string_view(entries)));
+  const py::buffer_info entry_info = entries.request();
+  const Bytes entry_bytes = bytes_of(entry_info);
   self.use([&](DatasetWriter& writer) {
     writer.append_batch(bytes_of(info), numbers_of(lengths), entry_bytes, numbers_of(entry_ends), held.values);
   });

@@ -1195,7 +1195,7 @@ class DatasetWriter:
         self,
         records: typing_extensions.Buffer,
         lengths: typing.Annotated[numpy.typing.ArrayLike, numpy.uint64],
-        entries: bytes,
+        entries: typing_extensions.Buffer,
         entry_ends: typing.Annotated[numpy.typing.ArrayLike, numpy.uint64],
         columns: collections.abc.Sequence[tuple[typing_extensions.Buffer, collections.abc.Sequence[str]]],
     ) -> None: ...

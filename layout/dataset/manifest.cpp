@@ -253,6 +253,12 @@ std::string check_tokenizer(std::string_view text) {
   return tokenizer.dump();
 }
 
+std::string tokenizer_of_ids(const std::string& canonical) {
+  json tokenizer = json::parse(canonical);
+  if (tokenizer.is_object()) tokenizer.erase("engine");
+  return tokenizer.dump();
+}
+
 std::string check_task(std::string_view text) {
   return parse_argument(text, "task", kMaxTaskBytes).dump();
 }

@@ -24,8 +24,9 @@ def recipe(
     reader: DocumentReader, work: Tokenizing, out: Path, task_bytes: int, limit: Limit | None = None, **options: Any
 ) -> TextRecipe:
     """Tokens of two bytes with JSON entries; `options` in the place of OPTIONS."""
-    format = TextFormat("u2", "json", "compact", make_tokenizer(work.tokenizer).manifest_entry())
-    return TextRecipe(reader, work, format, folder_of(out), task_bytes, options or OPTIONS, limit)
+    tokenizer = make_tokenizer(work.tokenizer)
+    format = TextFormat("u2", "json", "compact", tokenizer.manifest_entry())
+    return TextRecipe(reader, work, tokenizer, format, folder_of(out), task_bytes, options or OPTIONS, limit)
 
 
 def by_batches(made: TextRecipe, workers: int = 2, **given: Any) -> WrittenText:

@@ -62,10 +62,13 @@ std::string joined_tokenizer(Joining joining, const std::vector<std::string>& in
     all = all && tokenizer != kNoTokenizer;
     if (tokenizer == kNoTokenizer) continue;
     if (common.empty()) common = tokenizer;
-    if (common != tokenizer) {
+    if (common == tokenizer) continue;
+    const std::string ids = layout::tokenizer_of_ids(tokenizer);
+    if (ids != layout::tokenizer_of_ids(common)) {
       raise(ErrorKind::InvalidArgument, "cannot {}: {} has tokenizer {}, others have {}", task, inputs[i],
             excerpt(tokenizer), excerpt(common));
     }
+    if (ids == common) common = tokenizer;  // an engine made some of the ids: that is said of the whole
   }
   return all ? common : kNoTokenizer;
 }

@@ -89,6 +89,21 @@ Examples:
     help="Type of a stored token: u2 is two bytes; auto takes u2 for vocabularies up to 65,536, else u4.",
 )
 @click.option(
+    "--tokenizer-engine",
+    type=click.Choice(["auto", "gigatoken", "tokenizers"]),
+    default="auto",
+    show_default=True,
+    help="What computes the ids. gigatoken is many times faster than tokenizers, and compared with it while it works; "
+    "auto takes it where it is installed, reads the tokenizer and agrees.",
+)
+@click.option(
+    "--memory",
+    type=SizeType(),
+    default="1GiB",
+    show_default=True,
+    help="Memory that each worker's engine may keep of text that it has seen.",
+)
+@click.option(
     "--shard-size",
     type=SizeType(),
     default="1GiB",
@@ -109,7 +124,7 @@ Examples:
     help="With --on-error skip: the most documents that may be left out, as 1000, or as a share of all documents that "
     "are read, as 0.5%. Default: any number.",
 )
-@click.option("--workers", type=click.IntRange(1), help="Processes that tokenize; else one for each core.")
+@click.option("--workers", type=click.IntRange(1), help="Threads or processes that tokenize; else one for each core.")
 @ray_option
 @click.option("--resume", is_flag=True, help="Go on with an interrupted run: keep its finished shards.")
 @click.option(

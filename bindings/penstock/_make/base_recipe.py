@@ -132,6 +132,10 @@ class BaseRecipe(ABC):
     goes_on: str | None = None
     """How to go on with a run that did not end; None: with `resume`."""
 
+    def for_thread(self) -> BaseRecipe:
+        """Itself, or what one of several threads needs of its own; called there, before `begin`."""
+        return self
+
     def begin(self) -> None:  # noqa: B027 - most have nothing to do
         """Called once in each worker, before all else."""
 
@@ -176,6 +180,9 @@ class BaseRecipe(ABC):
 
     def published(self) -> None:  # noqa: B027
         """Called when the dataset is there."""
+
+    def gave_up(self, run: Workshop, error: BaseException) -> None:  # noqa: B027
+        """Called when an error ended the run, whose workers have ended too; may raise penstock.Error."""
 
     def writer_options(self, task: Any) -> dict[str, Any]:
         """In a worker: keyword arguments of the `Writer` of a task's shard."""

@@ -1,4 +1,4 @@
-"""Who does the work of a run: this process, processes of this machine, or what else was given as `workers=`.
+"""Who does the work of a run: this process, threads or processes of this machine, or what else was given as `workers=`.
 
 penstock._from.rows.cluster.Cluster has the workers of a Ray cluster.
 """
@@ -24,6 +24,20 @@ class Here:
     def pool(self, work: Work) -> Pool:
         """Begins nothing yet."""
         return _Here(work)
+
+
+@dataclass(frozen=True)
+class Threads:
+    """An executor: `count` threads of this process, for work that leaves the GIL to others."""
+
+    count: int
+    is_far: ClassVar = False
+
+    def pool(self, work: Work) -> Pool:
+        """Starts nothing yet."""
+        from penstock._make.threads import ThreadPool
+
+        return ThreadPool(self.count, work)
 
 
 @dataclass(frozen=True)

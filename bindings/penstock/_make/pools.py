@@ -19,6 +19,9 @@ class Work(Protocol):
     def place(self, item: Any) -> str:
         """Where an item begins, for messages."""
 
+    def for_thread(self) -> Work:
+        """The same work for one thread of several that do it."""
+
 
 class Pool(Protocol):
     """Workers under way. One thread at a time."""

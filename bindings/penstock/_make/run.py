@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock._base.errors import InvalidArgumentError
+from penstock._base.errors import Error, InvalidArgumentError
 from penstock._base.words import quoted
 from penstock._make.base_recipe import BaseRecipe
 from penstock._make.errors import InputError, UsageError
@@ -99,8 +99,10 @@ class Run:
             with self.shards.told_at_the_end():
                 try:
                     return self._make()
-                except BaseException:
+                except BaseException as error:
                     self._end_workers()
+                    with suppress(Error):  # the error that ended the run is the one to tell
+                        self._recipe.gave_up(self, error)
                     if self._stamps is not None and not self.shards.any_finished():
                         self._stamps.remove(self.folder)
                     raise

@@ -156,6 +156,10 @@ class ShardFolder:
         """Shard `number` is not kept: it is replaced when it is made."""
         self._stale.add(number)
 
+    def drop_all(self) -> None:
+        """No finished shard is kept."""
+        self._stale.update(self._finished)
+
     def make_room(self, number: int) -> bool:
         """Removes what is in the place of shard `number`, which is to be made now; whether anything was.
 
@@ -239,10 +243,15 @@ class ShardFolder:
                 raise
             raise IoError(error.errno, f"{error}: {room}{self.left_behind()}", error.filename) from error
 
-    def remove_made(self) -> None:
-        """Removes the finished shards of this run, which are of no use."""
+    def remove_made(self, options: Any = None) -> None:
+        """Removes finished shards that are of no use: those made with these options (None: any)."""
         self.waits_for()
-        numbers = [] if self.stays else [each.number for each in self._there()]
+        there = [] if self.stays else self._there()
+        numbers = [
+            each.number
+            for each in there
+            if options is None or (isinstance(each.task, dict) and each.task.get("options") == options)
+        ]
         self.folder.remove(numbers, self.replaces, self.run)
 
     def close(self) -> None:

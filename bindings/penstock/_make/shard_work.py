@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from penstock._base.errors import InvalidArgumentError
@@ -37,6 +37,10 @@ class LookWork:
     def place(self, item: Any) -> str:
         """The item's name, for messages."""
         return self.recipe.place_of(item)
+
+    def for_thread(self) -> LookWork:
+        """The same work for one thread of several."""
+        return replace(self, recipe=self.recipe.for_thread())
 
     def _answer(self, item: Any) -> Any:
         return self.recipe.look(item)

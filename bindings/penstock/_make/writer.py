@@ -202,7 +202,7 @@ class Writer:
         lengths: npt.ArrayLike | None = None,
         *,
         metadata: Iterable[Any] | None = None,
-        encoded: Sequence[bytes] | None = None,
+        encoded: Sequence[bytes] | tuple[Any, npt.NDArray[np.uint64]] | None = None,
         columns: Mapping[str, Any] | None = None,
         records: npt.ArrayLike | None = None,
         **fields: Any,
@@ -212,7 +212,8 @@ class Writer:
         Args:
             lengths: records of each document [d]; None for opaque documents, and for a token stream, which has none.
             metadata: the documents' entries, for the codec; none for the codec "boundaries".
-            encoded: instead of metadata: the entries' bytes, as the codec would give them.
+            encoded: instead of metadata: the entries' bytes, as the codec would give them; or all of them end to end,
+                and where each ends, u8 [d].
             columns: values of each column [d, trailing axes…]; of a category strings, or a pandas Categorical.
             records: all documents' records, as a structured array [sum of lengths].
             **fields: each field's values for all documents, end to end.
@@ -222,28 +223,27 @@ class Writer:
             IoError: It cannot be written; the writer can then only be aborted.
         """
         packed, count = pack_records(self._dtype, records, fields)
-        entries = self._entries(metadata, encoded)
+        joined, ends = self._joined(metadata, encoded)
         if lengths is None:
             if self._dtype is not None and self._codec is not None:
                 raise InvalidArgumentError("lengths of the documents are missing")
-            lengths = [count] if self._codec is None else np.zeros(len(entries or ()), np.uint64)
+            lengths = [count] if self._codec is None else np.zeros(len(ends), np.uint64)
         elif self._codec is None:
             raise InvalidArgumentError(
                 "lengths of documents, which a token stream (metadata=None) does not keep: leave them out, or leave "
                 "metadata=None out of the writer"
             )
         counts = numbers(lengths, "lengths")
-        ends = np.cumsum([len(each) for each in entries or ()], dtype=np.uint64)
-        if entries is None and self._codec is not None:
+        if joined is None and self._codec is not None:
             ends = np.zeros(len(counts), np.uint64)
         self._native.append_batch(
-            packed, counts, b"".join(entries or ()), ends, self._columns.pack(columns, len(counts))
+            packed, counts, b"" if joined is None else joined, ends, self._columns.pack(columns, len(counts))
         )
         self._documents += len(counts)
         self._upload()
 
-    def _entries(self, metadata: Iterable[Any] | None, encoded: Sequence[bytes] | None) -> Sequence[bytes] | None:
-        """The entries of a batch; None: there are none to be given."""
+    def _joined(self, metadata: Iterable[Any] | None, encoded: Any) -> tuple[Any, npt.NDArray[np.uint64]]:
+        """The entries of a batch end to end (None: there are none to be given), and where each ends."""
         if metadata is not None and encoded is not None:
             raise InvalidArgumentError("metadata and encoded: give one of them")
         if metadata is not None:
@@ -252,7 +252,10 @@ class Writer:
             raise InvalidArgumentError(f'no metadata, which the codec "{self._codec.name}" of this writer wants')
         if encoded is not None and self._codec is None:
             raise InvalidArgumentError("metadata for a writer of a token stream (metadata=None)")
-        return encoded
+        if isinstance(encoded, tuple) and len(encoded) == 2 and isinstance(encoded[1], np.ndarray):
+            return encoded
+        ends = np.cumsum([len(each) for each in encoded or ()], dtype=np.uint64)
+        return None if encoded is None else b"".join(encoded), ends
 
     @property
     def keeps_documents(self) -> bool:

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from penstock import _native
-from penstock._from.text.batches import encode_metadata
-from penstock._from.text.extract import extract_ids, extract_texts
+from penstock._from.text.extract import entry_of, ids_of, text_of
 from penstock._from.text.raw import Columns, RawDocument
 from penstock._make.errors import DocumentError
 
@@ -114,18 +113,16 @@ def document_of(line: bytes) -> RawDocument:
 
 def in_python(line: bytes, columns: Columns, codec: str) -> tuple[bytes, bytes] | None:
     """The payload's bytes and the entry, empty where there is none; None: the line cannot be used."""
-    documents = [document_of(line)]
+    document = document_of(line)
     try:
         if columns.ids is None:
-            texts, metadata = extract_texts(documents, columns)
-            payload = texts[0].encode()
+            payload, known = text_of(document, columns)
         else:
-            arrays, metadata = extract_ids(documents, columns)
-            payload = arrays[0].tobytes()
-        entries = [b""] if metadata is None else encode_metadata(metadata, documents, codec)
-    except (DocumentError, UnicodeEncodeError, StopIteration):
+            ids, known = ids_of(document, columns)
+            payload = ids.tobytes()
+        return payload, b"" if columns.metadata == () else entry_of(known, document, codec)
+    except (DocumentError, StopIteration):
         return None
-    return payload, entries[0]
 
 
 def natively(lines: list[bytes], columns: Columns, codec: str) -> list[tuple[bytes, bytes] | None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import gzip
+import json
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +15,19 @@ import pyarrow.parquet
 import pytest
 import zstandard
 from _recipes import recipe
-from penstock._from.text.batches import Tokenizing, process_batch
+from penstock._from.engines.engine import Ids
+from penstock._from.engines.pieces import Pieces
+from penstock._from.text.batches import Processor, Tokenizing
+from penstock._from.text.block import Listed
 from penstock._from.text.documents import DocumentReader
-from penstock._from.text.extract import extract_ids, extract_texts
 from penstock._from.text.inputs import expand_inputs
 from penstock._from.text.raw import Columns, RawDocument
+from penstock._from.text.reading import Extracted, Extractor
 from penstock._from.text.tasks import cut
 from penstock._from.text.tokenizing import DocumentTokenizer, TokenizerOptions
 from penstock._make.errors import InputError, UsageError
 from penstock._make.shard_work import LookWork
+from penstock._make.threads import ThreadPool
 from penstock._make.workers import WorkerPool
 from text_corpus import END, rows, write_jsonl
 from tokenizers import Tokenizer, processors
@@ -36,7 +41,23 @@ def read(paths: list[Any], columns: Columns = ALL, format: str | None = None) ->
 
 
 def texts_of(paths: list[Any], columns: Columns = ALL) -> tuple[list[str], list[dict[str, Any]] | None]:
-    return extract_texts(read(paths, columns), columns)
+    taken = extract(paths, columns)
+    metadata = None if taken.entries is None else [json.loads(each) for each in taken.entries.pieces()]
+    return taken.payload.strings(), metadata
+
+
+def extract(paths: list[Any], columns: Columns) -> Extracted:
+    """All documents as one batch of them, and as batches as they are read, which must be the same."""
+    batches = list(DocumentReader(expand_inputs([str(path) for path in paths]), columns).read())
+    extractor = Extractor(columns, "json")
+    whole = extractor.extract(Listed([document for batch in batches for document in batch]))
+    if whole.errors:
+        raise whole.errors[min(whole.errors)]
+    found = [extractor.extract(batch) for batch in batches]
+    assert Pieces.joined([each.payload for each in found]).pieces() == whole.payload.pieces()
+    if whole.entries is not None:
+        assert Pieces.joined([each.entries for each in found if each.entries]).pieces() == whole.entries.pieces()
+    return whole
 
 
 def document(text: bytes = b"", number: int = 0) -> RawDocument:
@@ -166,13 +187,16 @@ def test_ids_of_jsonl_and_parquet_are_equal_and_what_is_no_integer_is_refused(tm
         paths.append(tmp_path / f"{kind}.parquet")
         pyarrow.parquet.write_table(pyarrow.table({"ids": ids, "n": [1, 2, 3]}), paths[-1])
     for path in paths:
-        arrays, metadata = extract_ids(read([path], columns), columns)
+        taken = extract([path], columns)
+        ids = Ids.of(taken.payload)
+        arrays = np.split(ids.ids, ids.offsets[1:-1])
         assert [each.tolist() for each in arrays] == [row["ids"] for row in content], path
-        assert metadata == [{"n": 1}, {"n": 2}, {"n": 3}]
+        assert taken.entries is not None
+        assert [json.loads(each) for each in taken.entries.pieces()] == [{"n": 1}, {"n": 2}, {"n": 3}]
     for wrong in ("[1, 2.0]", "[true]", "[null]", '"1 2"', '["1"]'):
         (tmp_path / "b.jsonl").write_text(f'{{"ids": {wrong}, "n": 0}}\n')
         with pytest.raises(InputError, match=r"document 1 .*line 1\).*(integers alone|not a list of integers)"):
-            extract_ids(read([tmp_path / "b.jsonl"], columns), columns)
+            extract([tmp_path / "b.jsonl"], columns)
 
 
 def test_reading_again_from_any_document_gives_the_rest(tmp_path: Path) -> None:
@@ -193,7 +217,7 @@ def test_reading_again_from_any_document_gives_the_rest(tmp_path: Path) -> None:
 def test_a_task_is_known_by_its_documents_and_not_by_the_files_name(tmp_path: Path) -> None:
     def digest(texts: list[bytes], name: str = "a") -> str:
         documents = [RawDocument(number, name, 0, "text", text, None) for number, text in enumerate(texts)]
-        task = next(cut(documents, 1 << 40)).completed
+        task = next(cut([Listed(documents)], 1 << 40)).completed
         assert task is not None
         return task.sha256
 
@@ -208,7 +232,8 @@ def test_a_task_is_known_by_its_documents_and_not_by_the_files_name(tmp_path: Pa
 
 def encode(texts: list[str], **options: Any) -> list[list[int]]:
     tokenizer = DocumentTokenizer(TokenizerOptions(**options))
-    found = tokenizer.encode_texts(texts, [document(number=i) for i in range(len(texts))])
+    pieces = Pieces.of([text.encode() for text in texts])
+    found = tokenizer.encode(pieces, [document(number=i) for i in range(len(texts))])
     assert found.ids.dtype == np.dtype(tokenizer.dtype)
     return [part.tolist() for part in np.split(found.ids, np.cumsum(found.lengths)[:-1].astype(int))]
 
@@ -306,29 +331,30 @@ def test_dtype_auto_takes_u2_up_to_65536_tokens_added_ones_counted(tokenizer_fil
 
 def test_a_token_that_does_not_fit_says_where_and_what_to_do() -> None:
     documents = [RawDocument(18_201 + i, "data.jsonl.zst", 18_203 + i, "jsonl", b"", None) for i in range(3)]
-    arrays = [np.array([1], np.int64), np.array([5, 128_256], np.int64), np.array([2], np.int64)]
+    ids = Ids(np.array([1, 5, 128_256, 2], np.int64), np.array([0, 1, 3, 4], np.int64))
     tokenizer = DocumentTokenizer(TokenizerOptions(dtype="u2"))
     with pytest.raises(InputError) as caught:
-        tokenizer.encode_ids(arrays, documents)
+        tokenizer.encode_ids(ids, documents)
     assert str(caught.value) == (
         "token 128,256 in document 18,203 (data.jsonl.zst line 18,204) does not fit u2 (max 65,535): use --dtype u4"
     )
     with pytest.raises(InputError, match=r"token -5 in document 18,202 .* is negative"):
-        tokenizer.encode_ids([np.array([-5], np.int64)], documents[:1])
+        tokenizer.encode_ids(Ids(np.array([-5], np.int64), np.array([0, 1], np.int64)), documents[:1])
     with pytest.raises(InputError, match="no token type holds it"):
-        tokenizer.encode_ids([np.array([2**40], np.int64)], documents[:1])
+        tokenizer.encode_ids(Ids(np.array([2**40], np.int64), np.array([0, 1], np.int64)), documents[:1])
 
 
-# ---- processes
+# ---- workers
 
 
-def test_results_of_processes_come_in_order_and_so_does_the_first_error(tokenizer_file: str) -> None:
+@pytest.mark.parametrize("kind", [WorkerPool, ThreadPool])
+def test_results_of_workers_come_in_order_and_so_does_the_first_error(tokenizer_file: str, kind: Any) -> None:
     work = Tokenizing(TokenizerOptions(file=tokenizer_file), TEXT_ALONE)
     lines = [row["text"].encode() * (1 + 3 * (i % 2)) for i, row in enumerate(rows()[:24])]
-    batches = [[document(line, number)] for number, line in enumerate(lines)]
-    batches[17], batches[20] = [document(b"\xff", 17)], [document(b"\xff", 20)]
-    tokenizer = DocumentTokenizer(work.tokenizer)
-    pool = WorkerPool(2, LookWork(recipe(DocumentReader([], TEXT_ALONE), work, Path("out"), 1)))
+    batches = [Listed([document(line, number)]) for number, line in enumerate(lines)]
+    batches[17], batches[20] = Listed([document(b"\xff", 17)]), Listed([document(b"\xff", 20)])
+    processor = Processor(work)
+    pool = kind(2, LookWork(recipe(DocumentReader([], TEXT_ALONE), work, Path("out"), 1)))
     found = []
     with pytest.raises(InputError, match="document 18 "):
         for batch in batches:
@@ -339,5 +365,5 @@ def test_results_of_processes_come_in_order_and_so_does_the_first_error(tokenize
             found.extend(pool.next_results())
     pool.close()
     for result, batch in zip(found, batches, strict=False):
-        assert np.array_equal(result.encoded.ids, process_batch(tokenizer, work, batch).encoded.ids)
+        assert np.array_equal(result.encoded.ids, processor.process(batch).encoded.ids)
     assert 8 < len(found) <= 17

@@ -17,6 +17,7 @@ import pytest
 from _dirty import files
 from _recipes import OPTIONS, make_shard
 from penstock._from.text.batches import Tokenizing
+from penstock._from.text.block import Listed
 from penstock._from.text.documents import DocumentReader
 from penstock._from.text.inputs import expand_inputs
 from penstock._from.text.pieces import Cutter
@@ -73,7 +74,7 @@ def test_pieces_are_the_tasks_that_the_one_reader_cuts(task_bytes: int) -> None:
         inputs = [random.integers(0, 60, random.integers(0, 30)) for _ in range(random.integers(0, 6))]
         sizes = [int(size) for each in inputs for size in each]
         documents = [RawDocument(i, "", 0, "text", b"x" * size, None) for i, size in enumerate(sizes)]
-        batches = list(cut(documents, task_bytes))
+        batches = list(cut([Listed(documents)], task_bytes))
         assert [each for batch in batches for each in batch.documents] == documents
         tasks = [batch.completed for batch in batches if batch.completed]
         for task in tasks:

@@ -7,13 +7,16 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import penstock
 import pytest
+from text_corpus import train_tokenizer
 
 ENDS = (signal.SIGKILL, signal.SIGINT)  # of which nothing, and of which all can be seen to
 LEFT = 1.0  # seconds that a worker may outlive its run
@@ -87,14 +90,22 @@ def seconds_of(pid: int) -> float:
 
 
 def put(folder: Path, documents: int) -> Path:
-    line = json.dumps({"ids": list(range(1_000))})
+    line = json.dumps({"ids": list(range(1_000)), "text": " ".join(map(str, range(1_000)))})
     (folder / "text.jsonl").write_text(f"{line}\n" * documents)
     return folder / "text.jsonl"
 
 
 def write(text: object, out: Path, *more: object) -> Run:
-    given = ("--ids-column", "ids", "--dtype", "u4", "--shard-size", "200K", "--workers", "2")
-    return Run("write", text, "--out", out, *given, *more)
+    """Of the text, by an engine that has processes; of the ids by threads, with `--ids-column`."""
+    given = ("--shard-size", "200K", "--workers", "2", *more)
+    if "--ids-column" not in more:
+        given = ("--tokenizer", tokenizer(), "--tokenizer-engine", "tokenizers", *given)
+    return Run("write", text, "--out", out, *given)
+
+
+@cache
+def tokenizer() -> Path:
+    return train_tokenizer(Path(tempfile.mkdtemp()) / "tokenizer.json")
 
 
 @pytest.mark.parametrize(
@@ -109,15 +120,16 @@ def test_while_workers_start_and_import(tmp_path: Path, seconds: float, number: 
 
 @pytest.mark.parametrize("number", ENDS)
 def test_while_a_worker_is_at_work_on_a_long_document(tmp_path: Path, number: int) -> None:
-    (tmp_path / "text.jsonl").write_text(f'{{"ids": [{"7," * 6_000_000}7]}}')
+    (tmp_path / "text.jsonl").write_text(f'{{"text": "{"many words " * 1_000_000}"}}')
     run = write(tmp_path / "text.jsonl", tmp_path / "out", "--shard-size", "1GiB")
-    run.until(lambda: any(seconds_of(pid) > 0.8 for pid in run.workers()))  # imports take less
+    run.until(lambda: any(seconds_of(pid) > 1.5 for pid in run.workers()))  # imports take less
     run.end(number)
 
 
+@pytest.mark.parametrize("engine", [(), ("--ids-column", "ids")], ids=["processes", "threads"])
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_while_the_run_waits_for_input(tmp_path: Path, number: int) -> None:
-    run = write("-", tmp_path / "out", "--format", "jsonl")
+def test_while_the_run_waits_for_input(tmp_path: Path, number: int, engine: tuple[str, ...]) -> None:
+    run = write("-", tmp_path / "out", "--format", "jsonl", *engine)
     assert run.process.stdin is not None
     text = put(tmp_path, 300).read_bytes()
     run.process.stdin.write(text)

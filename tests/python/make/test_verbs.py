@@ -37,6 +37,7 @@ from _token_files import put_datatrove
 from penstock import InvalidArgumentError, IoError, Storage
 from penstock._data.anndata.limits import Limits
 from penstock._from.cells import recipe as cells
+from text_corpus import rows, train_tokenizer, write_jsonl
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*ImplicitModificationWarning.*")
 
@@ -89,6 +90,18 @@ def put_cells(kind: str) -> Callable[[Path], Path]:
     )
 
 
+def put_text(folder: Path) -> Path:
+    return write_jsonl(folder / "text.jsonl", rows()[:200])
+
+
+def write_by_processes(data: Path, out: Any, **options: Any) -> Any:
+    tokenizer = data.parent / "tokenizer.json"
+    if not tokenizer.exists():
+        train_tokenizer(tokenizer)
+    return penstock.write(data, out, tokenizer=tokenizer, tokenizer_engine="tokenizers", **options)
+
+
+BY_PROCESSES = Recipe(put_text, write_by_processes, {"shard_size": 1 << 14}, "")  # the others have threads
 RECIPES = {
     "text": Recipe(
         put_ids,
@@ -117,7 +130,7 @@ RECIPES = {
 @pytest.fixture(params=RECIPES)
 def recipe(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Recipe:
     monkeypatch.setattr(cells, "LIMITS", Limits(**LIMITS))  # of workers too
-    return RECIPES[request.param]
+    return {**RECIPES, "text by processes": BY_PROCESSES}[request.param]
 
 
 NEAR = Near()
@@ -182,7 +195,7 @@ class TestInAFolder:
         assert told == sorted(told) and told[-1][0] == told[-1][1] > 0
         assert penstock.verify(tmp_path / "one") and not list(tmp_path.glob(".*"))
 
-    @for_recipes("workers", [*((name, 1) for name in ONE_OF_EACH), ("text", 2), ("shuffled documents", NEAR)])
+    @for_recipes("workers", [*((name, 1) for name in ONE_OF_EACH), ("shuffled documents", NEAR)])
     def test_a_stopped_run_is_told_and_goes_on(self, recipe: Recipe, data: Path, tmp_path: Path, workers: Any) -> None:
         out = tmp_path / "out"
         with pytest.raises(KeyboardInterrupt) as stopped:
@@ -213,7 +226,7 @@ class TestInAFolder:
         recipe.make(data, out, overwrite=True)
         assert content(tree(out)) == content(before)
 
-    @for_recipes("when", [("text", 0), ("tokens", 0), ("cells by rows", 0), ("shuffled documents", 0.5)])
+    @for_recipes("when", [("text by processes", 0), ("tokens", 0), ("cells by rows", 0), ("shuffled documents", 0.5)])
     def test_a_killed_worker_is_told_and_the_run_goes_on(
         self, recipe: Recipe, data: Path, tmp_path: Path, when: float
     ) -> None:

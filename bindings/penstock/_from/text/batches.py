@@ -1,13 +1,17 @@
-"""What worker processes do with batches of documents: parse, tokenize, encode metadata."""
+"""What workers do with batches of documents: parse, tokenize, encode metadata."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from penstock._from.engines.engine import EngineError, Ids
+from penstock._from.engines.pieces import Pieces
+from penstock._from.text.block import Documents
 from penstock._from.text.chats import ChatTokenizer
-from penstock._from.text.extract import extract_ids, extract_messages, extract_texts
 from penstock._from.text.raw import Columns, RawDocument
+from penstock._from.text.reading import Extracted, Extractor
 from penstock._from.text.tokenizing import DocumentTokenizer, Encoded, TokenizerOptions
 from penstock._make.errors import DocumentError, FirstDocumentError, InputError
 
@@ -39,79 +43,96 @@ class Result(NamedTuple):
     """
 
     encoded: Encoded
-    entries: list[bytes] | None
+    entries: Pieces | None
     tokenizing_seconds: float
     seconds: float
     skipped: tuple[tuple[int, str], ...] = ()
 
 
-def process_batch(tokenizer: DocumentTokenizer, work: Tokenizing, documents: list[RawDocument]) -> Result:
-    """Parses and tokenizes one batch, and encodes its metadata.
+class Processor:
+    """Makes tokens and entries of batches. One thread at a time."""
 
-    Raises:
-        InputError: A document that cannot be used, and is not to be left out.
-    """
-    if not work.skips:
-        return _process(tokenizer, work, documents)
-    try:
-        return _process(tokenizer, work, documents)
-    except InputError:
-        return _process_each(tokenizer, work, documents)
+    def __init__(self, work: Tokenizing, tokenizer: DocumentTokenizer | None = None) -> None:
+        """`tokenizer` is the one that `work` says, where it is made already."""
+        self._work = work
+        self._tokenizer = tokenizer or make_tokenizer(work.tokenizer)
+        self._extractor = Extractor(work.columns, work.codec)
 
+    def for_thread(self) -> Processor:
+        """The same for another thread."""
+        return Processor(self._work, self._tokenizer.for_thread())
 
-def _process_each(tokenizer: DocumentTokenizer, work: Tokenizing, documents: list[RawDocument]) -> Result:
-    """As process_batch, without the documents that cannot be used."""
-    found: list[Result] = []
-    errors: dict[int, DocumentError] = {}
-    for index, document in enumerate(documents):
+    def process(self, documents: Documents) -> Result:
+        """Parses and tokenizes one batch, and encodes its metadata.
+
+        Raises:
+            InputError: A document that cannot be used, and is not to be left out.
+            EngineError: The engine is wrong.
+        """
+        begin = time.perf_counter()
+        found = self._extractor.extract(documents)
+        errors = found.errors
+        if errors and not self._work.skips:
+            raise errors[min(errors)]
+        kept: Sequence[RawDocument] = documents
+        if errors:
+            found = found.without_errors()
+            kept = _Some(documents, sorted(set(range(len(documents))) - set(errors)))
+        middle = time.perf_counter()
         try:
-            found.append(_process(tokenizer, work, [document]))
-        except DocumentError as error:
-            errors[index] = error
-    if not found and isinstance(errors[0], FirstDocumentError) and len(documents) >= _ENOUGH:
+            encoded = self._encode(found, kept)
+        except EngineError:
+            raise
+        except InputError:
+            if not self._work.skips:
+                raise
+            found, encoded = self._encode_each(found, kept, errors)
+        tokenizing = time.perf_counter() - middle
+        if len(errors) == len(documents):
+            _refuse_option(errors)
+        skipped = tuple((index, errors[index].reason) for index in sorted(errors))
+        return Result(encoded, found.entries, tokenizing, time.perf_counter() - begin, skipped)
+
+    def _encode(self, found: Extracted, documents: Sequence[RawDocument]) -> Encoded:
+        if not documents:
+            return Encoded.joined([], self._tokenizer.dtype, self._work.columns.messages)
+        if isinstance(self._tokenizer, ChatTokenizer):
+            return self._tokenizer.encode_messages(found.conversations, documents)
+        if self._work.columns.ids is not None:
+            return self._tokenizer.encode_ids(Ids.of(found.payload), documents)
+        return self._tokenizer.encode(found.payload, documents)
+
+    def _encode_each(
+        self, found: Extracted, documents: Sequence[RawDocument], errors: dict[int, DocumentError]
+    ) -> tuple[Extracted, Encoded]:
+        """What is left without the documents whose tokens cannot be used, which are added to `errors`."""
+        parts, wrong = [], {}
+        numbers = documents.numbers if isinstance(documents, _Some) else range(len(documents))
+        for index in range(len(documents)):
+            try:
+                parts.append(self._encode(found.only(index), [documents[index]]))
+            except DocumentError as error:
+                wrong[index] = error
+        errors.update({numbers[index]: error for index, error in wrong.items()})
+        encoded = Encoded.joined(parts, self._tokenizer.dtype, self._work.columns.messages)
+        return found._replace(errors=wrong).without_errors(), encoded
+
+
+class _Some(Sequence[Any]):
+    """Documents of a batch that are left."""
+
+    def __init__(self, documents: Documents, numbers: Sequence[int]) -> None:
+        self._documents = documents
+        self.numbers = numbers
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._documents[self.numbers[index]]
+
+
+def _refuse_option(errors: dict[int, DocumentError]) -> None:
+    """All documents of a batch cannot be used: where the very first lacks a column, the option is wrong."""
+    if isinstance(errors.get(0), FirstDocumentError) and len(errors) >= _ENOUGH:
         raise errors[0]
-    skipped = tuple((index, error.reason) for index, error in errors.items())
-    encoded = Encoded.joined([each.encoded for each in found], tokenizer.dtype, bool(work.columns.messages))
-    entries = None if work.columns.metadata == () else [entry for each in found for entry in each.entries or ()]
-    tokenizing, seconds = sum(each.tokenizing_seconds for each in found), sum(each.seconds for each in found)
-    return Result(encoded, entries, tokenizing, seconds, skipped)
-
-
-def _process(tokenizer: DocumentTokenizer, work: Tokenizing, documents: list[RawDocument]) -> Result:
-    begin = time.perf_counter()
-    if isinstance(tokenizer, ChatTokenizer):
-        conversations, metadata = extract_messages(documents, work.columns)
-        middle = time.perf_counter()
-        encoded = tokenizer.encode_messages(conversations, documents)
-    elif work.columns.ids is not None:
-        arrays, metadata = extract_ids(documents, work.columns)
-        middle = time.perf_counter()
-        encoded = tokenizer.encode_ids(arrays, documents)
-    else:
-        texts, metadata = extract_texts(documents, work.columns)
-        middle = time.perf_counter()
-        encoded = tokenizer.encode_texts(texts, documents)
-    tokenized = time.perf_counter()
-    entries = None if metadata is None else encode_metadata(metadata, documents, work.codec)
-    return Result(encoded, entries, tokenized - middle, time.perf_counter() - begin)
-
-
-def encode_metadata(metadata: list[dict[str, Any]], documents: list[RawDocument], codec: str) -> list[bytes]:
-    """The documents' entries.
-
-    Raises:
-        InputError: One that the codec cannot store.
-    """
-    from penstock._data import codecs
-
-    found = codecs.get(codec)
-    assert found is not None
-    entries: list[bytes] = []
-    for known, document in zip(metadata, documents, strict=True):
-        try:
-            value = next(iter(known.values())) if codec == "raw" else known
-            entries.append(found.encode(value.encode() if isinstance(value, str) else value))
-        except (TypeError, ValueError, OverflowError, RecursionError) as error:
-            what = f"its metadata cannot be stored as {codec}: {error}"
-            raise document.error(f"{what}: choose other columns with --metadata") from None
-    return entries

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock._base.errors import InvalidArgumentError
 from penstock._base.words import one_line
+from penstock._from.engines.engine import Ids
 from penstock._from.text.tokenizing import DocumentTokenizer, Encoded, TokenizerOptions
 from penstock._make.errors import UsageError
 
@@ -63,5 +64,5 @@ class ChatTokenizer(DocumentTokenizer):
                 found.append(self._render(messages))
             except (InvalidArgumentError, UnicodeEncodeError) as error:
                 raise document.error(str(error)) from error
-        lengths, ids, _ = self._join([each.ids for each in found], documents)
+        lengths, ids, _ = self._wrap(Ids.listed([each.ids for each in found]), [], [], documents)
         return Encoded(lengths, ids, np.concatenate([each.mask for each in found]).astype("u1"))

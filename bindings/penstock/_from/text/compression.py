@@ -9,7 +9,7 @@ import select
 import stat
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 _CHUNK_BYTES = 1 << 18
+_FEW_BYTES, _MANY_BYTES = 1 << 15, 1 << 22  # of lines that are given at once, first and later
 _PATIENCE_SECONDS = 0.5
 _MAX_ZSTD_WINDOW = 1 << 31  # what `zstd --long=31` writes
 _CAREFUL_BYTES = 1 << 12  # of a compressed file, read at once where as much as possible is wanted of a damaged one
@@ -137,6 +138,10 @@ class _PatientReader(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
+    def has_some(self) -> bool:
+        """True if a read would not wait."""
+        return bool(select.select([self._source], [], [], 0)[0])
+
     def tell(self) -> int:
         return self._given_bytes
 
@@ -149,6 +154,15 @@ class _PatientReader(io.RawIOBase):
                 count = self._source.readinto(buffer)
                 self._given_bytes += count or 0
                 return count
+
+
+def _cut_behind_newline(parts: list[bytes], data: bytes) -> tuple[bytes, list[bytes]]:
+    """What ends with a newline of parts and the data behind them, and the rest, in parts still."""
+    at = data.rfind(b"\n") + 1
+    if not at:
+        return b"", [*parts, data]
+    view = memoryview(data)
+    return (b"".join((*parts, view[:at])) if parts or at < len(data) else data), [bytes(view[at:])]
 
 
 def cannot_open(name: str, error: OSError) -> InputError:
@@ -192,9 +206,10 @@ class ByteInput:
         except OSError as error:
             raise cannot_open(name, error) from error
         self._file = opened
+        self._damage: FileError | None = None
         is_pipe = isinstance(opened, io.FileIO) and not stat.S_ISREG(os.fstat(opened.fileno()).st_mode)
-        raw = _PatientReader(opened, while_waiting) if is_pipe else opened
-        self._raw: io.BufferedReader = io.BufferedReader(raw, _CHUNK_BYTES)
+        self._pipe = _PatientReader(opened, while_waiting) if is_pipe else None
+        self._raw: io.BufferedReader = io.BufferedReader(self._pipe or opened, _CHUNK_BYTES)
         self._begin = 0 if is_pipe else opened.tell()  # of a file that is standard input, a part may be read already
         self.name = name
         readers = {"gz": _GzipReader, "zst": _ZstdReader}
@@ -206,6 +221,47 @@ class ByteInput:
     def peek(self) -> bytes:
         """Some of the first bytes, which are still to be read; at least those that came at once."""
         return self.file.peek(1)
+
+    def whole_lines(self) -> Iterator[bytes]:
+        """What is left, some of it at a time, from the beginning of a line to the end of one; the last may lack it.
+
+        Raises:
+            FileError: The data is damaged; the whole lines before that were given.
+        """
+        parts: list[bytes] = []  # of a line that has not ended
+        want = _FEW_BYTES
+        while True:
+            data = self._read(want)
+            if not data:
+                break
+            whole, parts = _cut_behind_newline(parts, data)
+            if whole:
+                yield whole
+            want = min(2 * want, _MANY_BYTES)
+        if any(parts):
+            yield b"".join(parts)
+
+    def _read(self, most: int) -> bytes:
+        """So many bytes; fewer where a pipe has no more now, at the end, or before damage: the next call tells of it."""
+        parts: list[bytes] = []
+        size = 0
+        if self._damage is not None:
+            raise self._damage
+        while size < most:
+            try:
+                data = self.file.read1(most - size)
+            except FileError as error:
+                self._damage = error
+                if parts:
+                    break
+                raise
+            if not data:
+                break
+            parts.append(data)
+            size += len(data)
+            if self._pipe is not None and not self._pipe.has_some():
+                break
+        return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def consumed(self) -> int:
         """Bytes of the file read so far; 0 for what cannot tell."""

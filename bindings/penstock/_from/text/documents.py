@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from penstock import _native
 from penstock._base.errors import Error
 from penstock._from.text import sniff
+from penstock._from.text.block import Block, Documents, Listed
 from penstock._from.text.compression import ByteInput
 from penstock._from.text.parquet_rows import ParquetInput
 from penstock._from.text.raw import Columns, RawDocument, select, unusable
@@ -16,7 +19,6 @@ if TYPE_CHECKING:
     from penstock._from.text.inputs import Input
 
 _UNPACKERS = {"gz": "gzip -d", "zst": "zstd -d"}
-_MARK = b"\xef\xbb\xbf"  # of UTF-8, before the first line of a file
 
 
 class DocumentReader:
@@ -72,6 +74,10 @@ class DocumentReader:
         return self._finished_bytes + (self._open.consumed() if self._open else 0)
 
     def documents(self, first: int = 0) -> Iterator[RawDocument]:
+        """As `read`, one by one."""
+        return chain.from_iterable(self.read(first))
+
+    def read(self, first: int = 0) -> Iterator[Documents]:
         """Documents from number `first` on: 0, one of the first input, or one that was given before.
 
         Raises:
@@ -86,15 +92,15 @@ class DocumentReader:
             if position > index:
                 self._first_numbers.append(number)
             try:
-                for document in self._read(each, number):
-                    number += 1
-                    if document.number >= first:
-                        yield document
+                for documents in self._read(each, number):
+                    number += len(documents)
+                    if number > first:
+                        yield documents[max(0, first - number + len(documents)) :]
             except (FileError, OptionError) as error:
                 lost = self._lost(error, number, each, position)
                 number += 1
                 if lost.number >= first:
-                    yield lost
+                    yield Listed([lost])
             self._finished_bytes += self._last_bytes
 
     def _lost(self, error: FileError | OptionError, number: int, source: Input, position: int) -> RawDocument:
@@ -106,7 +112,7 @@ class DocumentReader:
             return unusable(number, source.name, error.at, error.reason)
         return unusable(number, source.name, {}, str(error).removeprefix(f"{source.name}: "))
 
-    def _read(self, source: Input, number: int) -> Iterator[RawDocument]:
+    def _read(self, source: Input, number: int) -> Iterator[Documents]:
         self._last_bytes = source.size_bytes
         if source.refused:
             raise FileError(f"{source.name}: {source.refused}", source.refused)
@@ -120,11 +126,11 @@ class DocumentReader:
             if isinstance(opened, ByteInput) and not source.rereadable:
                 _refuse_no_text(opened)
             if isinstance(opened, ParquetInput):
-                yield from opened.documents(number)
+                yield from opened.read(number)
             elif source.format == "text" and self._columns.text_per == "file":
                 payload = opened.file.read(self.most_of_a_file)
                 known = built_in_columns(source, len(payload), self._columns.metadata, source.name)
-                yield RawDocument(number, source.name, 0, "text", payload, known)
+                yield Listed([RawDocument(number, source.name, 0, "text", payload, known)])
             else:
                 yield from self._lines(opened, source, number)
         except Error as error:  # which names the address
@@ -136,22 +142,29 @@ class DocumentReader:
             self._open = None
             opened.close()
 
-    def _lines(self, opened: ByteInput, source: Input, number: int) -> Iterator[RawDocument]:
-        name, metadata, known, line_number = source.name, self._columns.metadata, None, 0
-        is_json = source.format == "jsonl"
+    def _lines(self, opened: ByteInput, source: Input, number: int) -> Iterator[Documents]:
+        lines = 0
+        is_json, metadata = source.format == "jsonl", self._columns.metadata
         try:
-            for line_number, line in enumerate(opened.file, 1):
-                payload = line.rstrip() if is_json else line.rstrip(b"\r\n")
-                if is_json and line_number == 1:
-                    payload = payload.removeprefix(_MARK)
-                if payload and not payload.isspace():
-                    if not is_json:
-                        known = built_in_columns(source, len(payload), metadata, f"{name} line {line_number:,}")
-                    yield RawDocument(number, name, line_number, source.format, payload, known)
-                    number += 1
+            for data in opened.whole_lines():
+                begins, ends, numbers, count = _native.split_lines(data, is_json, is_json and lines == 0)
+                if len(ends):
+                    block = Block(number, source.name, source.format, data, begins, ends, numbers + (lines + 1))
+                    known = is_json or metadata == ()
+                    yield block if known else Listed(self._with_columns(block, source))
+                    number += len(ends)
+                lines += count
         except FileError as error:
-            error.at = {"line": line_number + 1, "rest": True}
+            error.at = {"line": lines + 1, "rest": True}
             raise
+
+    def _with_columns(self, lines: Block, source: Input) -> list[RawDocument]:
+        """Lines of plain text with the metadata that is known of each."""
+        name, metadata = source.name, self._columns.metadata
+        return [
+            each._replace(metadata=built_in_columns(source, len(each.payload), metadata, f"{name} line {each.line:,}"))
+            for each in lines
+        ]
 
 
 def built_in_columns(

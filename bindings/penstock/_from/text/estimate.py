@@ -17,10 +17,13 @@ from typing import Any
 import numpy as np
 
 from penstock._base.words import counted
-from penstock._from.text.batches import Result, encode_metadata, process_batch
-from penstock._from.text.extract import extract_ids, extract_texts
+from penstock._from.engines.engine import Ids
+from penstock._from.engines.pieces import Pieces
+from penstock._from.text.batches import Processor, Result
+from penstock._from.text.block import Documents, Listed
 from penstock._from.text.inputs import Input
 from penstock._from.text.raw import RawDocument
+from penstock._from.text.reading import Extractor
 from penstock._from.text.sampling import MOST_PIECES, PIECE_BYTES, Axis, evenly, look
 from penstock._from.text.tasks import cut
 from penstock._from.text.writing import Source
@@ -98,15 +101,19 @@ def _read(source: Source, reads_all: bool) -> tuple[list[dict[str, Any]], _Amoun
     source.reader.most_of_a_file = -1 if reads_all else _SHOWN_BYTES
     shown: list[dict[str, Any]] = []
     found, tasks, begin = _Amounts(places=1, inputs=len(source.reader.inputs)), 0, time.perf_counter()
-    for batch in cut(islice(source.reader.documents(), None if reads_all else _SHOWN), source.request.shard_size):
+    processor = Processor(source.work, source.tokenizer)
+    some: Iterator[Documents] = source.reader.read()
+    if not reads_all:
+        some = iter([Listed(list(islice(source.reader.documents(), _SHOWN)))])
+    for batch in cut(some, source.request.shard_size):
         cpu = time.process_time()
-        result = process_batch(source.tokenizer, source.work, batch.documents)
+        result = processor.process(batch.documents)
         found.seconds += time.process_time() - cpu
         shown += _shown(batch.documents[: _SHOWN - len(shown)], result, source)
         found.documents += len(batch.documents)
         found.tokens += len(result.encoded.ids)
         found.text_bytes += batch.size_bytes
-        found.entry_bytes += sum(map(len, result.entries or ()))
+        found.entry_bytes += result.entries.size_bytes if result.entries is not None else 0
         tasks += batch.completed is not None
         if time.perf_counter() - begin > _WHOLE_SECONDS:
             reads_all = False  # the next batch may be there, and may be long in coming
@@ -144,15 +151,18 @@ def _tokenize(documents: list[RawDocument], source: Source, found: _Amounts) -> 
     """Adds documents to what was found; their tokens without those that are added to each of them."""
     work, tokenizer, cpu = source.work, source.tokenizer, time.process_time()
     times = np.ones(len(documents))
+    taken = Extractor(work.columns, work.codec).extract(Listed(documents))
+    if taken.errors:
+        raise taken.errors[min(taken.errors)]
     if work.columns.ids is not None:
-        arrays, metadata = extract_ids(documents, work.columns)
-        lengths = tokenizer.encode_ids(arrays, documents).lengths
+        lengths = tokenizer.encode_ids(Ids.of(taken.payload), documents).lengths
     else:
-        texts, metadata = extract_texts(documents, work.columns)
+        texts = taken.payload.strings()
         times = np.array([max(1.0, len(text) / _LONGEST_TEXT) for text in texts])
-        lengths = tokenizer.encode_texts([text[:_LONGEST_TEXT] for text in texts], documents).lengths
-    if metadata is not None:
-        found.entry_bytes += sum(map(len, encode_metadata(metadata, documents, work.codec)))
+        short = Pieces.of([text[:_LONGEST_TEXT].encode() for text in texts])
+        lengths = tokenizer.encode(short, documents).lengths
+    if taken.entries is not None:
+        found.entry_bytes += taken.entries.size_bytes
     found.seconds += time.process_time() - cpu
     found.documents += len(documents)
     found.tokens += int(lengths.sum())
@@ -172,7 +182,7 @@ def _dataset_bytes(amounts: _Amounts, shards: int, source: Source) -> float:
     return sum(files) + side + shards * in_shard + _DATASET_BYTES + len(json.dumps(tokenizer.manifest_entry()))
 
 
-def _shown(documents: list[RawDocument], result: Result, source: Source) -> Iterator[dict[str, Any]]:
+def _shown(documents: Documents, result: Result, source: Source) -> Iterator[dict[str, Any]]:
     from penstock._data import codecs
 
     at, codec, known = 0, codecs.get(source.work.codec), None
@@ -180,6 +190,6 @@ def _shown(documents: list[RawDocument], result: Result, source: Source) -> Iter
         ids = result.encoded.ids[at : at + length].tolist()
         at += length
         if result.entries is not None and codec is not None:
-            known = codec.decode(memoryview(result.entries[index]))
+            known = codec.decode(memoryview(result.entries.piece(index)))
             known = known.decode() if isinstance(known, bytes) else known
         yield {"place": document.place(), "ids": ids, "text": source.tokenizer.decode(ids), "metadata": known}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock._from.text.raw import UNUSABLE, Columns, RawDocument, select, there_are
@@ -15,66 +14,72 @@ if TYPE_CHECKING:
 _KINDS = {dict: "an object", list: "a list", str: "a string", int: "a number", float: "a number", bool: "true or false"}
 
 
-def extract_texts(documents: Sequence[RawDocument], columns: Columns) -> tuple[list[str], list[dict[str, Any]] | None]:
-    """The text and the metadata (None where none is kept) of each document.
+def text_of(document: RawDocument, columns: Columns) -> tuple[bytes, dict[str, Any]]:
+    """A document's text, which is UTF-8, and its metadata.
 
     Raises:
         DocumentError: Bad JSON, a missing column, what is not a string, invalid UTF-8; names document, file and line.
     """
-    texts: list[str] = []
-    metadata: list[dict[str, Any]] = []
-    for document in documents:
-        text, known = _fields(document, columns.text, "--text-column", columns.metadata)
-        if isinstance(text, bytes):
-            text = _decode(document, text)
-        elif not isinstance(text, str):
-            raise document.error(f'"{columns.text}" is {_kind(text)}, not a string')
-        texts.append(text)
-        metadata.append(known)
-    return texts, (None if columns.metadata == () else metadata)
+    text, known = _fields(document, columns.text, "--text-column", columns.metadata)
+    if isinstance(text, bytes):
+        _decode(document, text)
+        return text, known
+    if not isinstance(text, str):
+        raise document.error(f'"{columns.text}" is {_kind(text)}, not a string')
+    try:
+        return text.encode(), known
+    except UnicodeEncodeError as error:
+        raise document.error(
+            f"half of a surrogate pair (\\u{ord(text[error.start]):04x}) at character {error.start:,} is not "
+            "Unicode text: repair the line"
+        ) from None
 
 
-def extract_ids(
-    documents: Sequence[RawDocument], columns: Columns
-) -> tuple[list[npt.NDArray[np.int64]], list[dict[str, Any]] | None]:
-    """The token ids (int64, of any length) and the metadata (None where none is kept) of each document.
+def ids_of(document: RawDocument, columns: Columns) -> tuple[npt.NDArray[np.int64], dict[str, Any]]:
+    """A document's token ids, of any number, and its metadata.
 
     Raises:
-        DocumentError: As extract_texts, and for what is not a list of integers.
+        DocumentError: As text_of, and for what is not a list of integers.
     """
     assert columns.ids is not None
-    arrays: list[npt.NDArray[np.int64]] = []
-    metadata: list[dict[str, Any]] = []
-    for document in documents:
-        ids, known = _fields(document, columns.ids, "--ids-column", columns.metadata)
-        arrays.append(_integers(document, ids, columns.ids))
-        metadata.append(known)
-    return arrays, (None if columns.metadata == () else metadata)
+    ids, known = _fields(document, columns.ids, "--ids-column", columns.metadata)
+    return _integers(document, ids, columns.ids), known
 
 
-def extract_messages(
-    documents: Sequence[RawDocument], columns: Columns
-) -> tuple[list[list[dict[str, Any]]], list[dict[str, Any]] | None]:
-    """The conversation and the metadata (None where none is kept) of each document.
+def messages_of(document: RawDocument, columns: Columns) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """A document's conversation and its metadata.
 
     Raises:
-        DocumentError: As extract_texts, and for what is not a list of objects.
+        DocumentError: As text_of, and for what is not a list of objects.
     """
-    conversations: list[list[dict[str, Any]]] = []
-    metadata: list[dict[str, Any]] = []
-    for document in documents:
-        messages, known = _fields(document, columns.text, "--messages", columns.metadata)
-        if document.form == "row":
-            messages = json.loads(messages)
-        if not isinstance(messages, list) or not messages:
-            what = "empty" if messages == [] else _kind(messages)
-            raise document.error(f'"{columns.text}" is {what}, not a list of messages')
-        wrong = [each for each in messages if not isinstance(each, dict)]
-        if wrong:
-            raise document.error(f'"{columns.text}" holds {_kind(wrong[0])}, not messages alone')
-        conversations.append(messages)
-        metadata.append(known)
-    return conversations, (None if columns.metadata == () else metadata)
+    messages, known = _fields(document, columns.text, "--messages", columns.metadata)
+    if document.form == "row":
+        messages = json.loads(messages)
+    if not isinstance(messages, list) or not messages:
+        what = "empty" if messages == [] else _kind(messages)
+        raise document.error(f'"{columns.text}" is {what}, not a list of messages')
+    wrong = [each for each in messages if not isinstance(each, dict)]
+    if wrong:
+        raise document.error(f'"{columns.text}" holds {_kind(wrong[0])}, not messages alone')
+    return messages, known
+
+
+def entry_of(known: dict[str, Any], document: RawDocument, codec: str) -> bytes:
+    """A document's metadata as `codec` stores it.
+
+    Raises:
+        DocumentError: It cannot.
+    """
+    from penstock._data import codecs
+
+    found = codecs.get(codec)
+    assert found is not None
+    try:
+        value = next(iter(known.values())) if codec == "raw" else known
+        return found.encode(value.encode() if isinstance(value, str) else value)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        what = f"its metadata cannot be stored as {codec}: {error}"
+        raise document.error(f"{what}: choose other columns with --metadata") from None
 
 
 def _fields(

@@ -7,23 +7,26 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from penstock._base.errors import Error
 from penstock._base.words import one_line
+from penstock._from.text import arrow_buffers
+from penstock._from.text.block import Block, Documents, Listed
 from penstock._from.text.compression import cannot_open
 from penstock._from.text.far import FarFile
-from penstock._from.text.raw import Columns, RawDocument, select, there_are, unusable
+from penstock._from.text.raw import BYTES_PER_ID, Columns, RawDocument, select, there_are, unusable
 from penstock._make.errors import DocumentError, FileError, InputError, OptionError
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
 
     from penstock._from.text.inputs import Input
 
-_ROWS = 1024
+_ROWS = 1024  # of a batch, where some may not be used
+_BATCH_BYTES = 4 << 20  # of payloads, else
 _GROUP_ROWS = 1 << 16
 _MOST_GROUP_BYTES = 256 << 20
-_BYTES_PER_ID = 4  # as raw.RawDocument.size_bytes counts one
 
 
 class _Bad(str):
@@ -107,7 +110,7 @@ class ParquetInput:
         """Closes the file."""
         self._file.close()
 
-    def documents(self, number: int) -> Iterator[RawDocument]:
+    def read(self, number: int) -> Iterator[Documents]:
         """The rows, the first with number `number`. Where this skips, damage costs the rest of its row group alone.
 
         Raises:
@@ -119,8 +122,8 @@ class ParquetInput:
             end = self._done_rows + sum(metadata.row_group(group).num_rows for group in groups)
             try:
                 # One thread where this skips: of several columns that are damaged always the same is named.
-                for rows in self._file.iter_batches(_ROWS, groups, columns, use_threads=not self._skips):
-                    yield from self.rows(rows, number, self._done_rows)
+                for rows in self._file.iter_batches(self._rows(), groups, columns, use_threads=not self._skips):
+                    yield self._block(rows, number) or Listed(list(self.rows(rows, number, self._done_rows)))
                     number += len(rows)
                     self._done_rows += len(rows)
             except Error:
@@ -130,9 +133,30 @@ class ParquetInput:
                 if not self._skips or not isinstance(broken, FileError):
                     raise broken from error
                 at = {"row": self._done_rows + 1, "rows": end - self._done_rows}
-                yield unusable(number, self._source.name, at, broken.reason)
+                yield Listed([unusable(number, self._source.name, at, broken.reason)])
                 number += 1
                 self._done_rows = end
+
+    def _rows(self) -> int:
+        """How many rows are read at once."""
+        if self._skips:
+            return _ROWS
+        groups = self.groups()
+        each = sum(size for _, size in groups) // max(1, sum(rows for rows, _ in groups))
+        return min(max(_BATCH_BYTES // max(1, each), 16), 1 << 16)
+
+    def _block(self, batch: Any, number: int) -> Block | None:
+        """The rows of a record batch as they lie in memory; None where one of them needs to be looked at."""
+        column = batch.column(batch.schema.get_field_index(self._payload))
+        if self._is_messages or not len(batch) or column.null_count:
+            return None
+        payload = arrow_buffers.ids(column) if self._is_ids else arrow_buffers.text(column)
+        known = arrow_buffers.known(batch.select(self._metadata)) if self._metadata else None
+        if payload is None or (self._metadata and known is None):
+            return None
+        data, begins, ends = payload
+        lines = np.arange(1, len(batch) + 1, dtype=np.uint64) + np.uint64(self._done_rows)
+        return Block(number, self._source.name, "row", data, begins, ends, lines, known, self._is_ids)
 
     def _columns(self) -> list[str]:
         return [self._payload, *(name for name in self._metadata if name != self._payload)]
@@ -175,7 +199,7 @@ class ParquetInput:
 
         lengths = pyarrow.compute.list_value_length(column) if self._is_ids else pyarrow.compute.binary_length(column)
         sizes: npt.NDArray[np.int64] = lengths.fill_null(0).to_numpy().astype("i8")
-        return sizes * (_BYTES_PER_ID if self._is_ids else 1)
+        return sizes * (BYTES_PER_ID if self._is_ids else 1)
 
     def rows(self, rows: Any, number: int, done_rows: int) -> Iterator[RawDocument]:
         """The documents of a record batch whose first row follows `done_rows` others.
@@ -238,8 +262,6 @@ class ParquetInput:
         return pyarrow.large_binary() if self._types.is_large_string(kind) else self._binary
 
     def _ids(self, column: Any) -> Iterator[npt.NDArray[np.int64] | _Bad | None]:
-        import numpy as np
-
         for row in column:
             if not row.is_valid:
                 yield None

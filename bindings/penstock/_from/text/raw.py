@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-_BYTES_PER_ID = 4  # what an id of a Parquet column counts as, when tasks are cut
+BYTES_PER_ID = 4  # what an id of a Parquet column counts as, when tasks are cut
 UNUSABLE = "unusable"  # the form of what a reader that skips could not read: the payload is the reason
 
 
@@ -79,7 +79,7 @@ class RawDocument(NamedTuple):
 
     def size_bytes(self) -> int:
         """What the document counts when tasks are cut."""
-        return len(self.payload) if isinstance(self.payload, bytes) else self.payload.size * _BYTES_PER_ID
+        return len(self.payload) if isinstance(self.payload, bytes) else self.payload.size * BYTES_PER_ID
 
     def digested(self) -> bytes:
         """Bytes that tell this document from any other, free of the input's name and of library versions."""

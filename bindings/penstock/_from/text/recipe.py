@@ -8,20 +8,23 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from penstock._from.text.batches import Result, Tokenizing, make_tokenizer, process_batch
+from penstock._from.engines.engine import EngineError
+from penstock._from.text.batches import Processor, Result, Tokenizing
+from penstock._from.text.block import Documents
 from penstock._from.text.documents import DocumentReader
+from penstock._from.text.engine_note import EngineNote
 from penstock._from.text.pieces import Cutter, Piece
-from penstock._from.text.raw import RawDocument
 from penstock._from.text.skip_list import SkipList, name_of_task
 from penstock._from.text.skipping import Limit, SkippedOfTask, described, names_of
 from penstock._from.text.summary import WrittenText
-from penstock._from.text.tasks import Batch, Task, cut
+from penstock._from.text.tasks import Batch, Task, cut, first_of
 from penstock._make.base_recipe import Workshop
 from penstock._make.errors import InputError, UsageError
 from penstock._make.fed import FedRecipe, FedRun, Item
@@ -31,6 +34,8 @@ from penstock._make.writer import Writer
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+    from penstock._from.text.tokenizing import DocumentTokenizer
 
 
 class Measure(NamedTuple):
@@ -71,6 +76,7 @@ class TextRecipe(FedRecipe):
         self,
         reader: DocumentReader,
         work: Tokenizing,
+        tokenizer: DocumentTokenizer,
         format: TextFormat,
         folder: Folder,
         task_bytes: int,
@@ -82,6 +88,7 @@ class TextRecipe(FedRecipe):
         Args:
             reader: of the inputs.
             work: how documents become tokens.
+            tokenizer: the one that it says, of this process.
             format: what the dataset is like.
             folder: where it goes.
             task_bytes: of input text, after which a task ends.
@@ -95,21 +102,35 @@ class TextRecipe(FedRecipe):
         self._task_bytes = task_bytes
         self._options = options
         self._limit = limit
-        self._tokenizer: Any = None
+        self._tokenizer = tokenizer
+        self._processor: Processor | None = None
         self._skipped: SkipList | None = None
+        self._note: EngineNote | None = None
         self._run: Workshop | None = None
         self._manifest = format.tokenizer
         self._read_documents = 0
         self.fields = {"token": format.dtype, "loss": "u1"} if format.loss else {"token": format.dtype}
         self.metadata = format.codec
         self.layout = format.layout
-        self.summary = WrittenText(folder.path, dtype=format.dtype, codec=format.codec)
+        self.summary = WrittenText(
+            folder.path,
+            dtype=format.dtype,
+            codec=format.codec,
+            engine=tokenizer.engine,
+            slow_because=tokenizer.slow_because,
+        )
         self.told: Callable[[int, int, WrittenText], None] = lambda done, total, summary: None
         self.measured: Callable[[int, int], None] = lambda done, total: None
 
     def __getstate__(self) -> dict[str, Any]:
         """For the workers: without what only this process has. They may have another working directory."""
-        own: dict[str, Any] = {"_work": self._work, "_tokenizer": None, "_skipped": None}
+        own: dict[str, Any] = {
+            "_work": self._work,
+            "_tokenizer": None,
+            "_processor": None,
+            "_skipped": None,
+            "_note": None,
+        }
         if self._is_fed:  # which read nothing: addresses may hold what is not pickled
             return own
         inputs = [replace(each, path=each.path and each.path.absolute()) for each in self._inputs]
@@ -121,12 +142,12 @@ class TextRecipe(FedRecipe):
 
     # ---- workers: batches that are fed, and whole tasks
 
-    def look(self, item: list[RawDocument] | Measure) -> Result | npt.NDArray[Any]:
+    def look(self, item: Documents | Measure) -> Result | npt.NDArray[Any]:
         if isinstance(item, Measure):
             return self._measure(item.input)
         return self._process(item)
 
-    def place_of(self, item: list[RawDocument] | Measure) -> str:
+    def place_of(self, item: Documents | Measure) -> str:
         return self._inputs[item.input].name if isinstance(item, Measure) else item[0].place()
 
     def place(self, task: Piece) -> str:
@@ -138,16 +159,22 @@ class TextRecipe(FedRecipe):
     def describe(self, number: int, task: Piece) -> None:
         """Nothing: who reads the documents knows what tells them."""
 
-    def _process(self, documents: list[RawDocument]) -> Result:
-        self._tokenizer = self._tokenizer or make_tokenizer(self._work.tokenizer)
-        return process_batch(self._tokenizer, self._work, documents)
+    def _process(self, documents: Documents) -> Result:
+        self._processor = self._processor or Processor(self._work, self._tokenizer)
+        return self._processor.process(documents)
+
+    def for_thread(self) -> TextRecipe:
+        """The same for another thread of this process."""
+        other = copy(self)
+        other._processor = Processor(self._work, self._tokenizer.for_thread())
+        return other
 
     def _measure(self, number: int) -> npt.NDArray[Any]:
         columns = self._work.columns
         if not self._work.skips:  # else it may be what is damaged
             columns = columns._replace(metadata=())  # it counts nothing, and reading it takes time
         reader = self._reader_of(slice(number, number + 1), columns, 0)
-        sizes = np.fromiter((each.size_bytes() for each in reader.documents()), np.uint64)
+        sizes = np.concatenate([np.empty(0, np.uint64), *(some.sizes() for some in reader.read())])
         return sizes.astype(np.uint32) if sizes.max(initial=0) < 1 << 32 else sizes
 
     def _reader_of(self, inputs: slice, columns: Any, first_number: int) -> DocumentReader:
@@ -159,7 +186,7 @@ class TextRecipe(FedRecipe):
 
     def _batches(self, piece: Piece) -> Iterator[Batch]:
         reader = self._reader_of(slice(piece.input, None), self._work.columns, piece.input_begins)
-        documents = islice(reader.documents(piece.first_document), piece.documents)
+        documents = first_of(reader.read(piece.first_document), piece.documents)
         return cut(documents, self._task_bytes, piece.number, self._names)
 
     @property
@@ -200,6 +227,8 @@ class TextRecipe(FedRecipe):
     def prepare(self, run: Workshop) -> None:
         self._run = run
         self._skipped = SkipList(run.shards, self._inputs, self._work.skips, self._limit)
+        self._note = EngineNote(run.shards, self.summary.engine)
+        self._note.check()
         if not run.is_fed:
             self._pieces = list(self._cut(run))
             if not self._pieces:
@@ -245,8 +274,23 @@ class TextRecipe(FedRecipe):
         return {"tokenizer": self._manifest}
 
     def published(self) -> None:
+        if self._note is not None:
+            self._note.remove()
         self._skips.clean()
         self.summary.skipped = self._skips.count
+
+    def gave_up(self, run: Workshop, error: BaseException) -> None:
+        if isinstance(error, EngineError):
+            run.shards.remove_made(self._options)
+        if self._note is not None and not run.shards.any_finished():
+            self._note.remove()
+
+    @contextmanager
+    def making(self, run: Workshop, waiting: Sequence[Numbered]) -> Iterator[Iterable[Sequence[Numbered]]]:
+        if self._note is not None:
+            self._note.write()
+        with super().making(run, waiting) as together:
+            yield together
 
     @property
     def _is_fed(self) -> bool:
@@ -262,7 +306,7 @@ class TextRecipe(FedRecipe):
     def feed(self, run: FedRun) -> Iterator[Item]:
         self._reader.while_waiting = run.check
         names = self._names
-        batches = cut(self._reader.documents(), self._task_bytes, names=names)
+        batches = cut(self._reader.read(), self._task_bytes, names=names)
         while (batch := next(batches, None)) is not None:
             if not run.shards.may_keep(batch.task, self._options):
                 yield Item(batch.task, batch.documents, batch.size_bytes, batch.completed)
@@ -280,9 +324,11 @@ class TextRecipe(FedRecipe):
                         " start anew with --overwrite"
                     )
                 batches.close()
-                batches = cut(self._reader.documents(task.first_document), self._task_bytes, task.number, names)
+                batches = cut(self._reader.read(task.first_document), self._task_bytes, task.number, names)
 
     def append(self, item: Item, answer: Result, writer: Writer) -> None:
+        if self._note is not None:
+            self._note.write()
         append_result(writer, answer)
         self._skips.add(item.documents, answer.skipped)
         self._read_documents += len(item.documents)
@@ -307,8 +353,10 @@ def append_result(writer: Writer, result: Result) -> None:
     """
     lengths, ids, loss = result.encoded
     fields: dict[str, Any] = {"token": ids} if loss is None else {"token": ids, "loss": loss}
-    if writer.keeps_documents:
-        writer.append_batch(lengths, encoded=result.entries, **fields)
+    if result.entries is not None:
+        writer.append_batch(lengths, encoded=(result.entries.data, result.entries.ends), **fields)
+    elif writer.keeps_documents:
+        writer.append_batch(lengths, **fields)
     else:
         writer.append_batch(**fields)
 

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
+from penstock._base.arguments import index
+from penstock._from.engines.engine import ENGINES, REFERENCE
 from penstock._from.text.raw import Columns
 from penstock._from.text.skipping import Limit, parse_limit
 from penstock._from.text.tokenizing import TokenizerOptions
@@ -21,7 +23,9 @@ _CHOICES = {
     "layout": ("compact", "ids"),
     "dtype": ("auto", "u1", "u2", "u4"),
     "on_error": ("stop", "skip"),
+    "tokenizer_engine": ENGINES,
 }
+_LEAST_MEMORY = 64 << 20  # less than what a tokenizer takes itself
 _KEPT = ("all", "boundaries", None)  # of metadata; all others are names of columns
 
 
@@ -47,6 +51,8 @@ class Request:
     codec: str | None = None
     layout: str = "compact"
     dtype: str = "auto"
+    tokenizer_engine: str = "auto"
+    memory: int = 1 << 30
     shard_size: int = 1 << 30
     on_error: str = "stop"
     max_skipped: str | int | None = None
@@ -64,6 +70,7 @@ class Request:
                 raise UsageError(f"--{name.replace('_', '-')} {getattr(self, name)!r:.80}: expected {known}")
         for name in ("prepend", "append"):
             object.__setattr__(self, name, _tokens(name, getattr(self, name)))
+        index("memory", self.memory, _LEAST_MEMORY)
         self._check_messages()
         self._check_text()
         self._check_metadata()
@@ -153,6 +160,8 @@ class Request:
             special_tokens_in_text=self.special_tokens_in_text,
             dtype=self.dtype,
             messages=self.messages is not None,
+            engine=REFERENCE if self.ids_column is not None else self.tokenizer_engine,
+            memory=self.memory,
         )
 
     def identity(self, tokenizer: DocumentTokenizer) -> dict[str, Any]:

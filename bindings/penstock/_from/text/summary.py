@@ -24,6 +24,8 @@ class WrittenText:
         tokenizing_seconds: that all workers together spent in the tokenizer.
         dtype: of a token.
         codec: of documents' metadata; None: tokens alone.
+        engine: that computed the ids, with its version; empty for tokenizers.
+        slow_because: why it was tokenizers; empty where it was not.
         bytes: of the dataset's files.
     """
 
@@ -40,6 +42,8 @@ class WrittenText:
     tokenizing_seconds: float = 0.0
     dtype: str = ""
     codec: str | None = None
+    engine: str = ""
+    slow_because: str = ""
     bytes: int = 0
 
     def as_json(self) -> dict[str, Any]:
@@ -58,6 +62,8 @@ class WrittenText:
             "megabytes_per_second": round(self.text_bytes / seconds / 1e6, 3),
             "tokens_per_second": round(self.new_tokens / seconds),
             "tokenizer_share": round(self.tokenizer_share, 3),
+            "tokenizer_engine": self.engine or "tokenizers",
+            "slow_because": self.slow_because or None,
         }
 
     @property

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from penstock._from.text.block import Block, Documents, Listed
 from penstock._from.text.raw import RawDocument
 
 _BATCH_BYTES = 1 << 20
-_BATCH_DOCUMENTS = 1024
+_BATCH_DOCUMENTS = 1024  # that are parsed one by one
 
 
 class Batch(NamedTuple):
@@ -22,7 +25,7 @@ class Batch(NamedTuple):
     """
 
     task: int
-    documents: list[RawDocument]
+    documents: Documents
     size_bytes: int
     completed: Task | None
 
@@ -54,7 +57,7 @@ class Task(NamedTuple):
 
 
 def cut(
-    documents: Iterable[RawDocument], task_bytes: int, first_task: int = 0, names: Mapping[str, str] | None = None
+    documents: Iterable[Documents], task_bytes: int, first_task: int = 0, names: Mapping[str, str] | None = None
 ) -> Generator[Batch, None, None]:
     """Cuts documents into batches of tasks. A task ends with the document that brings it to `task_bytes`.
 
@@ -64,32 +67,81 @@ def cut(
         first_task: Its number.
         names: What inputs are called in `Task.places`, by their names; None: that is not asked for.
     """
-    number, first, count, size = first_task, 0, 0, 0
-    digest, places = hashlib.sha256(), hashlib.sha256()
-    batch: list[RawDocument] = []
-    batch_bytes = 0
-    for document in documents:
-        if count == 0:
-            first = document.number
-            places.update(b"%d\0" % first)  # the list numbers documents over all inputs
-        document_bytes = document.size_bytes()
-        digest.update(document.digested())
-        if names is not None:
-            places.update(f"{names[document.name]}\0{document.line}\0".encode("utf-8", "backslashreplace"))
-        batch.append(document)
-        batch_bytes += document_bytes
-        size += document_bytes
-        count += 1
-        if size >= task_bytes:
-            yield Batch(number, batch, batch_bytes, _task(number, first, count, size, digest, places, names))
-            number, count, size, batch, batch_bytes = number + 1, 0, 0, [], 0
-            digest, places = hashlib.sha256(), hashlib.sha256()
-        elif batch_bytes >= _BATCH_BYTES or len(batch) >= _BATCH_DOCUMENTS:
-            yield Batch(number, batch, batch_bytes, None)
-            batch, batch_bytes = [], 0
-    if count:
-        yield Batch(number, batch, batch_bytes, _task(number, first, count, size, digest, places, names))
+    task = _Task(first_task, names)
+    waiting: Batch | None = None  # the last one of all completes its task, which only the end of the input tells
+    for batch in _batches(documents):
+        ends = np.cumsum(batch.sizes(), dtype=np.uint64)
+        at = before = 0
+        while at < len(batch):
+            left = max(task_bytes - task.size_bytes, 0)
+            last = int(np.searchsorted(ends, np.uint64(before + left)))
+            end = min(last + 1, len(batch))
+            part, size = batch[at:end], int(ends[end - 1]) - before
+            task.add(part, size)
+            if waiting is not None:
+                yield waiting
+            waiting = Batch(task.number, part, size, None)
+            if last < len(batch):
+                yield waiting._replace(completed=task.whole())
+                waiting, task = None, _Task(task.number + 1, names)
+            at, before = end, int(ends[end - 1])
+    if waiting is not None:
+        yield waiting._replace(completed=task.whole())
 
 
-def _task(number: int, first: int, count: int, size: int, digest: Any, places: Any, names: Any) -> Task:
-    return Task(number, first, count, size, digest.hexdigest(), "" if names is None else places.hexdigest())
+def first_of(documents: Iterable[Documents], count: int) -> Iterator[Documents]:
+    """The first `count` of them."""
+    for some in documents:
+        yield some[:count]
+        count -= min(len(some), count)
+        if not count:
+            return
+
+
+def _batches(documents: Iterable[Documents]) -> Iterator[Documents]:
+    """The same documents, so many at once as a worker gets."""
+    listed: list[RawDocument] = []
+    size = 0
+    for some in documents:
+        if isinstance(some, Block):
+            if listed:
+                yield Listed(listed)
+                listed, size = [], 0
+            yield some
+            continue
+        for document in some:
+            listed.append(document)
+            size += document.size_bytes()
+            if size >= _BATCH_BYTES or len(listed) >= _BATCH_DOCUMENTS:
+                yield Listed(listed)
+                listed, size = [], 0
+    if listed:
+        yield Listed(listed)
+
+
+class _Task:
+    """A task whose documents come one batch after the other."""
+
+    def __init__(self, number: int, names: Mapping[str, str] | None) -> None:
+        """Has none yet."""
+        self.number = number
+        self.size_bytes = 0
+        self._names = names
+        self._first = self._documents = 0
+        self._digest, self._places = hashlib.sha256(), hashlib.sha256()
+
+    def add(self, documents: Documents, size_bytes: int) -> None:
+        """The next ones, which count so much."""
+        if self._documents == 0:
+            self._first = documents[0].number
+            self._places.update(b"%d\0" % self._first)  # the list numbers documents over all inputs
+        self._digest.update(documents.digested())
+        if self._names is not None:
+            self._places.update(documents.places(self._names))
+        self._documents += len(documents)
+        self.size_bytes += size_bytes
+
+    def whole(self) -> Task:
+        """The task, which has all of its documents."""
+        places = "" if self._names is None else self._places.hexdigest()
+        return Task(self.number, self._first, self._documents, self.size_bytes, self._digest.hexdigest(), places)

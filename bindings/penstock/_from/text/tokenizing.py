@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import copy
 import difflib
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
+import numpy as np
+
+from penstock import _native
 from penstock._base.words import quoted
+from penstock._from.engines.choosing import engine_of
+from penstock._from.engines.engine import REFERENCE, EngineError, Ids
 from penstock._make.errors import InputError, UsageError
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
 
+    from penstock._from.engines.engine import Engine
+    from penstock._from.engines.pieces import Pieces
     from penstock._from.text.raw import RawDocument
 
 DTYPES = ("u1", "u2", "u4")
@@ -26,7 +33,8 @@ _PROBES = ("a", "A b", "0")
 class TokenizerOptions:
     """How documents become ids. `file` None: they are ids already, and added tokens are numbers.
 
-    With `messages` they are conversations, and `file` is the folder of a tokenizer of transformers.
+    With `messages` they are conversations, and `file` is the folder of a tokenizer of transformers. `engine` is one of
+    ENGINES, which may keep `memory` bytes in each worker.
     """
 
     file: str | None = None
@@ -37,6 +45,8 @@ class TokenizerOptions:
     special_tokens_in_text: bool = False
     dtype: str = "auto"
     messages: bool = False
+    engine: str = REFERENCE
+    memory: int = 1 << 30
 
     def _replace_file(self, file: str) -> TokenizerOptions:
         return replace(self, file=file, name=self.name or Path(file).parent.name)
@@ -55,8 +65,8 @@ class Encoded(NamedTuple):
     @classmethod
     def joined(cls, parts: Sequence[Encoded], dtype: str, has_loss: bool) -> Encoded:
         """All documents of these parts, in order; there may be none."""
-        import numpy as np
-
+        if len(parts) == 1:
+            return parts[0]
         lengths = [np.empty(0, np.uint64), *(each.lengths for each in parts)]
         ids = [np.empty(0, f"<{dtype}"), *(each.ids for each in parts)]
         loss = [np.empty(0, "u1"), *(each.loss for each in parts if each.loss is not None)]
@@ -85,6 +95,12 @@ class DocumentTokenizer:
         self._refuse_tokens_asked_twice()
         self._size = self.vocabulary_size
         self.dtype = self._choose_dtype(options.dtype)
+        most = int(np.iinfo(self.dtype).max)
+        self._last = most if self._size is None else min(most, self._size - 1)
+        self._engine: Engine | None = None
+        self.slow_because = ""
+        if options.file is not None:
+            self._choose_engine()
 
     def _load(self, file: str) -> None:
         import tokenizers
@@ -103,8 +119,35 @@ class DocumentTokenizer:
         tokenizer.no_truncation()
         tokenizer.no_padding()
         tokenizer.encode_special_tokens = not self._options.special_tokens_in_text
-        self._tokenizer = tokenizer
+        self._tokenizer, self._data = tokenizer, data
         self.sha256 = hashlib.sha256(data).hexdigest()
+
+    def _choose_engine(self) -> None:
+        self._engine, self.slow_because = engine_of(
+            self._options.engine,
+            self._tokenizer,
+            self._data,
+            post_processor=self._options.post_processor,
+            special_tokens_in_text=self._options.special_tokens_in_text,
+            around=self._processed,
+            memory=self._options.memory,
+        )
+
+    def for_thread(self) -> DocumentTokenizer:
+        """The same for another thread, with an engine of its own."""
+        other = copy.copy(self)
+        other._engine = None if self._engine is None else self._engine.for_thread()
+        return other
+
+    @property
+    def engine(self) -> str:
+        """The engine's name and version; empty where it is tokenizers, or there is none."""
+        return "" if self._engine is None else self._engine.name
+
+    @property
+    def shares_threads(self) -> bool:
+        """True if several threads of one process tokenize as fast as several processes."""
+        return self._tokenizer is None or bool(self.engine)
 
     @property
     def vocabulary_size(self) -> int | None:
@@ -144,6 +187,7 @@ class DocumentTokenizer:
             "vocabulary_size": self.vocabulary_size,
             "end_of_document": self.end_of_document,
             "hash": f"sha256:{self.sha256}",
+            **({"engine": self.engine} if self.engine else {}),
         }
 
     def decode(self, ids: Sequence[int]) -> str:
@@ -152,55 +196,51 @@ class DocumentTokenizer:
             return " ".join(map(str, ids))
         return str(self._tokenizer.decode(list(map(int, ids)), skip_special_tokens=False))
 
-    def encode_texts(self, texts: Sequence[str], documents: Sequence[RawDocument]) -> Encoded:
+    def encode(self, texts: Pieces, documents: Sequence[RawDocument]) -> Encoded:
         """Ids of `texts`; `documents` are where they come from, for messages.
 
         Raises:
-            InputError: A text that is not Unicode, an id that does not fit, an end that was there already.
+            InputError: An id that does not fit, an end that was there already, a text that the library refuses.
+            EngineError: The engine gives others than tokenizers.
         """
+        assert self._engine is not None
         try:
-            found = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=self._options.post_processor)
-        except Exception as error:  # the library raises Exception itself, and TypeError for lone surrogates
-            _refuse_surrogates(texts, documents)
+            found = self._engine.encode(texts)
+        except EngineError as error:
+            place = "" if error.index is None else f"{documents[error.index].place()}: "
+            raise EngineError(f"{place}{error}") from None
+        except Exception as error:  # the library raises Exception itself
             if len(documents) == 1:
                 raise documents[0].error(str(error)) from error
-            raise InputError(f"{documents[0].place()} or one of the next {len(texts):,}: {error}") from error
-        lists = [each.ids for each in found]
+            raise InputError(f"{documents[0].place()} or one of the next {len(documents):,}: {error}") from error
         if self._options.special_tokens_in_text:
-            self._refuse_ends_already_there(lists, documents)
-        return self._join(lists, documents)
+            self._refuse_ends_already_there(found, documents)
+        before, behind = self._engine.around
+        return self._wrap(found, [*self._prepend, *before], [*behind, *self._append], documents)
 
-    def encode_ids(self, arrays: Sequence[npt.NDArray[np.int64]], documents: Sequence[RawDocument]) -> Encoded:
+    def encode_ids(self, ids: Ids, documents: Sequence[RawDocument]) -> Encoded:
         """Ids already made, with the tokens asked for around them, checked and in the dataset's type."""
-        self._refuse_ends_already_there(arrays, documents)
-        return self._join(arrays, documents)
+        self._refuse_ends_already_there(ids, documents)
+        return self._wrap(ids, self._prepend, self._append, documents)
 
-    def _join(self, pieces: Sequence[Any], documents: Sequence[RawDocument]) -> Encoded:
-        import numpy as np
+    def _wrap(self, ids: Ids, prepend: list[int], append: list[int], documents: Sequence[RawDocument]) -> Encoded:
+        """The ids of each document with others around them, in the dataset's type.
 
-        around = len(self._prepend) + len(self._append)
-        lengths = np.array([len(piece) + around for piece in pieces], np.uint64)
-        ids = np.empty(int(lengths.sum()), np.int64)
-        at = 0
-        for piece in pieces:
-            for part in (self._prepend, piece, self._append):
-                ids[at : at + len(part)] = part
-                at += len(part)
-        self._refuse_ids_that_do_not_fit(ids, lengths, documents)
-        return Encoded(lengths, ids.astype(f"<{self.dtype}"))
+        Raises:
+            InputError: One that does not fit.
+        """
+        size = int(self.dtype[1:])
+        lengths, found, wrong = _native.wrap_ids(ids.ids, ids.offsets, prepend, append, size, self._last)
+        if wrong >= 0:
+            index = int(np.searchsorted(np.cumsum(lengths), wrong, "right"))
+            at = wrong - int(lengths[:index].sum())
+            own = ids.ids[int(ids.offsets[index]) : int(ids.offsets[index + 1])]
+            self._refuse_id(int([*prepend, *own.tolist(), *append][at]), documents[index])
+        return Encoded(lengths, found.view(f"<{self.dtype}"))
 
-    def _refuse_ids_that_do_not_fit(
-        self, ids: npt.NDArray[np.int64], lengths: npt.NDArray[np.uint64], documents: Sequence[RawDocument]
-    ) -> None:
-        import numpy as np
-
+    def _refuse_id(self, value: int, document: RawDocument) -> NoReturn:
+        """Says why an id of a document does not fit."""
         most = int(np.iinfo(self.dtype).max)
-        last = most if self._size is None else min(most, self._size - 1)
-        wrong = np.flatnonzero((ids > last) | (ids < 0))
-        if not wrong.size:
-            return
-        value = int(ids[wrong[0]])
-        document = documents[int(np.searchsorted(np.cumsum(lengths), wrong[0], side="right"))]
         if value < 0:
             what = "is negative: ids count from 0"
         elif self._size is not None and value >= self._size:
@@ -211,13 +251,18 @@ class DocumentTokenizer:
             what = f"does not fit {self.dtype} (max {most:,}): {advice}"
         raise document.error(f"token {value:,} {what}", f"token {value:,} in {document.place()} {what}")
 
-    def _refuse_ends_already_there(self, pieces: Sequence[Any], documents: Sequence[RawDocument]) -> None:
-        for at, tokens, option in ((0, self._prepend, "--prepend"), (-1, self._append, "--append")):
-            edge = tokens[-1 - at] if tokens else None  # the one that would stand next to the text
-            for piece, document in zip(pieces, documents, strict=True):
-                if edge is not None and len(piece) and int(piece[at]) == edge:
-                    where = "begins" if at == 0 else "ends"
-                    name = self._show(edge)
+    def _refuse_ends_already_there(self, ids: Ids, documents: Sequence[RawDocument]) -> None:
+        begins, ends = ids.offsets[:-1], ids.offsets[1:]
+        has_some = ends > begins
+        for at, tokens, option in (
+            (begins, self._prepend[-1:], "--prepend"),  # the one that would stand next to the text
+            (ends - 1, self._append[:1], "--append"),
+        ):
+            for edge in tokens:
+                there = np.flatnonzero(ids.ids[at[has_some]] == edge)
+                if there.size:
+                    where = "begins" if option == "--prepend" else "ends"
+                    document, name = documents[int(np.flatnonzero(has_some)[there[0]])], self._show(edge)
                     what = f"already {where} with {name}: drop {option} {name}"
                     raise document.error(what, f"{document.place()} {what}")
 
@@ -269,14 +314,3 @@ class DocumentTokenizer:
             return wanted
         size = self.vocabulary_size
         return "u2" if size is not None and size <= 1 << 16 else "u4"
-
-
-def _refuse_surrogates(texts: Sequence[str], documents: Sequence[RawDocument]) -> None:
-    for text, document in zip(texts, documents, strict=True):
-        try:
-            text.encode("utf-8")
-        except UnicodeEncodeError as error:
-            raise document.error(
-                f"half of a surrogate pair (\\u{ord(text[error.start]):04x}) at character {error.start:,} is not "
-                "Unicode text: repair the line"
-            ) from None

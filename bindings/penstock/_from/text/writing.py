@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from penstock._base.arguments import index
 from penstock._base.errors import InvalidArgumentError, IoError
+from penstock._from.engines.engine import REFERENCE, EngineError
+from penstock._from.engines.gigatoken import NAME
 from penstock._from.text.batches import Tokenizing, make_tokenizer
 from penstock._from.text.documents import DocumentReader
 from penstock._from.text.inputs import expand_inputs
@@ -18,7 +20,7 @@ from penstock._from.text.request import Request
 from penstock._from.text.summary import WrittenText
 from penstock._from.text.tokenizing import DocumentTokenizer
 from penstock._make.errors import InputError, OptionError, UnusableError, UsageError
-from penstock._make.executors import executor_of, is_far
+from penstock._make.executors import Processes, Threads, executor_of, is_far
 from penstock._make.fed import FedRun
 from penstock._make.folders import folder_of
 from penstock._make.python_words import said_in_python
@@ -27,6 +29,7 @@ from penstock._places.paths import PathLike, as_paths
 from penstock._places.storage import Storage
 
 if TYPE_CHECKING:
+    from penstock._make.folder import Folder
     from penstock._make.pools import Executor
 
 Told = Callable[[int, int, WrittenText], None]
@@ -51,6 +54,8 @@ def write(
     codec: str | None = None,
     layout: str = "compact",
     dtype: str = "auto",
+    tokenizer_engine: str = "auto",
+    memory: int = 1 << 30,
     shard_size: int = 1 << 30,
     on_error: str = "stop",
     max_skipped: str | int | None = None,
@@ -87,10 +92,14 @@ def write(
         codec: how columns are stored: "json" (None), "msgpack", or "raw", the text of one column as it is.
         layout: "compact", or "ids", which stores the document's number beside each token.
         dtype: of a token: "u1", "u2" or "u4"; "auto": u2 for vocabularies up to 65,536, else u4.
+        tokenizer_engine: what computes the ids: "tokenizers"; "gigatoken", which is many times faster and is compared
+            with it while it works; or "auto": the fastest that is installed, reads this tokenizer, and agrees.
+        memory: bytes that each worker's engine may keep of text that it has seen.
         shard_size: bytes of input text that one shard is made of.
         on_error: of documents that cannot be used: "stop" at the first, or "skip" them and list them in skipped.jsonl.
         max_skipped: the most documents that may be left out, as 1000, or as a share of all, as "0.5%"; None: any.
-        workers: processes that tokenize; 1: this one alone. Or an executor, such as penstock.ray.Cluster.
+        workers: threads that tokenize, or with an engine that they would wait for processes; 1: this one alone. Or an
+            executor, such as penstock.ray.Cluster.
         resume: keep the finished shards of a run that did not end and had the same input and options.
         overwrite: replace a dataset that is there, once the new one is whole.
         run_id: name of this run, where several processes write into one folder together.
@@ -212,11 +221,60 @@ def write_text(
     index("shard_size", request.shard_size, 1)
     source = source_of(inputs, request, storage)
     folder = folder_of(out, storage, scratch, inputs=inputs)
+    holding: dict[str, Any] = {"resume": resume, "overwrite": overwrite, "run": run_id, "clean": clean}
+    told = (progress, preparing, uploading)
+    try:
+        summary = _make(source, folder, executor, holding, *told)
+    except EngineError as error:
+        source = _without_engine(source, inputs, storage, error)
+        summary = _make(source, folder, executor, {**holding, "resume": True}, *told)
+    try:
+        summary.bytes = folder.size_bytes()
+    except IoError as error:
+        raise IoError(
+            error.errno, f"{folder.path} was written; its size cannot be read: {error}", error.filename
+        ) from None
+    summary.seconds = time.perf_counter() - begin
+    return summary
+
+
+def _without_engine(source: Source, inputs: Sequence[str], storage: Storage | None, error: EngineError) -> Source:
+    """The same source with the engine whose ids are right.
+
+    Raises:
+        EngineError: The engine was asked for by name, or the inputs cannot be read again.
+    """
+    if source.request.tokenizer_engine != "auto":
+        raise EngineError(f"{error}; --tokenizer-engine tokenizers gives its own") from None
+    if not source.reader.rereadable:
+        raise EngineError(
+            f"{error}; standard input cannot be read again: start anew with --tokenizer-engine tokenizers"
+        ) from None
+    slow = source_of(inputs, replace(source.request, tokenizer_engine=REFERENCE), storage)
+    slow.tokenizer.slow_because = str(error)
+    return slow
+
+
+def _make(
+    source: Source,
+    folder: Folder,
+    executor: Executor,
+    holding: dict[str, Any],
+    progress: Told | None,
+    preparing: Callable[[str, int, int], None] | None,
+    uploading: Callable[[int, int], None] | None,
+) -> WrittenText:
+    """One run with one engine.
+
+    Raises:
+        EngineError: The engine is wrong; no shard is kept.
+    """
     far = is_far(executor)
     if far:
         folder = folder.absolute()
+    elif isinstance(executor, Processes) and source.tokenizer.shares_threads:
+        executor = Threads(executor.count)
     recipe = _recipe_of(source, folder, far)
-    holding: dict[str, Any] = {"resume": resume, "overwrite": overwrite, "run": run_id, "clean": clean}
     if progress is not None:
         recipe.told = progress
     if preparing is not None:
@@ -233,13 +291,6 @@ def write_text(
         if isinstance(error, OptionError):  # of the first document: the option may be wrong
             raise
         raise InputError(f"{error}; --on-error skip leaves out what cannot be used") from error
-    try:
-        recipe.summary.bytes = folder.size_bytes()
-    except IoError as error:
-        raise IoError(
-            error.errno, f"{folder.path} was written; its size cannot be read: {error}", error.filename
-        ) from None
-    recipe.summary.seconds = time.perf_counter() - begin
     return recipe.summary
 
 
@@ -252,9 +303,10 @@ def _recipe_of(source: Source, folder: Any, far: bool) -> TextRecipe:
         tokenizer.manifest_entry(),
         request.messages is not None,
     )
+    work = work._replace(tokenizer=replace(work.tokenizer, engine=NAME if tokenizer.engine else REFERENCE))
     if far and work.tokenizer.file is not None:  # workers have another working directory
         file = Path(work.tokenizer.file).expanduser()
         if file.exists():
             work = work._replace(tokenizer=replace(work.tokenizer, file=str(file.absolute())))
     identity = request.identity(tokenizer)
-    return TextRecipe(source.reader, work, format, folder, request.shard_size, identity, request.limit)
+    return TextRecipe(source.reader, work, tokenizer, format, folder, request.shard_size, identity, request.limit)

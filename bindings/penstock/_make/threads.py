@@ -1,0 +1,90 @@
+"""Threads of this process that work on items; results come back in the order of the items."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from contextlib import suppress
+from typing import Any
+
+from penstock._make.errors import WorkerError
+from penstock._make.pools import InOrder, Work
+from penstock._make.workers import answer
+
+_ITEMS_EACH = 2  # as of processes: one in work, one waiting
+_PATIENCE = 10.0  # seconds for items in work, when the run is given up
+
+
+class ThreadPool(InOrder):
+    """Keeps `count` threads busy and gives their results in order. One thread at a time.
+
+    Memory is bounded: at most twice as many items as threads have in their hands are not yet taken.
+    """
+
+    def __init__(self, count: int, work: Work) -> None:
+        """Starts nothing yet: a thread starts when there is an item for it."""
+        super().__init__()
+        self._count = count
+        self._work = work
+        self._threads: list[threading.Thread] = []
+        self._items: queue.SimpleQueue[tuple[int, Any] | None] = queue.SimpleQueue()
+        self._answers: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
+        self._in_work = 0
+
+    @property
+    def started(self) -> int:
+        """How many threads there are."""
+        return len(self._threads)
+
+    def has_room(self) -> bool:
+        """True if `submit` may be called now."""
+        if self._sent - self._taken >= 2 * _ITEMS_EACH * self._count:
+            return False
+        return self._in_work < _ITEMS_EACH * self._count
+
+    def submit(self, item: Any) -> None:
+        """Hands the next item to whichever thread is free first."""
+        if len(self._threads) < min(self._count, self._in_work + 1):
+            name = f"penstock-worker-{len(self._threads)}"
+            # A process that ends does not wait for one.
+            thread = threading.Thread(target=self._run, name=name, daemon=True)
+            self._threads.append(thread)
+            thread.start()
+        self._items.put((self._sent, item))
+        self._sent += 1
+        self._in_work += 1
+
+    def check(self) -> None:
+        """Nothing: a thread ends when the pool is closed."""
+
+    def close(self) -> None:
+        """Ends the threads: each after the item that it works on. May be called twice."""
+        with suppress(queue.Empty):
+            while True:
+                self._items.get_nowait()
+        for _ in self._threads:
+            self._items.put(None)
+        until = time.monotonic() + _PATIENCE
+        for thread in self._threads:
+            thread.join(max(0.0, until - time.monotonic()))
+        self._threads = []
+
+    def _receive(self) -> None:
+        number, result = self._answers.get()
+        self._results[number] = result
+        self._in_work -= 1
+
+    def _run(self) -> None:
+        process: Any = None
+        while (given := self._items.get()) is not None:
+            number, item = given
+            try:
+                if process is None:
+                    work = self._work.for_thread()
+                    process = work.begin()
+                result = answer(work, process, item)
+            except BaseException as error:  # of `begin`, or what ends a process
+                result = error if isinstance(error, ValueError) else WorkerError(f"{type(error).__name__}: {error}")
+            self._answers.put((number, result))
+            del given, item, result
