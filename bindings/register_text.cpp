@@ -320,8 +320,7 @@ void register_text(py::module_& module) {
   module.def("fill", &fill, py::arg("prefix"), py::arg("numbers").noconvert(), py::arg("suffix"),
              "(bytes, ends), uint8 and uint64: `prefix`, a number in decimals and `suffix` for each number.");
   module.def("rows_json", &rows_json, py::arg("columns"), py::arg("rows"),
-             "(bytes, ends) of rows of Arrow as sorted JSON of ASCII, and as compact JSON; None where Python has to do "
-             "it. Columns are (name, kind, itemsize, validity, offsets, data, offset); see text/rows.h.");
+             "(bytes, ends) of rows of Arrow as sorted JSON of ASCII, and as compact JSON; None: Python has to do it.");
   module.def("wrap_ids", &wrap_ids, py::arg("ids"), py::arg("ends"), py::arg("prepend"), py::arg("append"),
              py::arg("itemsize"), py::arg("last"),
              "(lengths, ids, index of the first id that is negative or above `last`, else -1); see text/wrap_ids.h.");

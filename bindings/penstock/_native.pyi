@@ -1727,7 +1727,7 @@ def rows_json(
     | None
 ):
     """
-    (bytes, ends) of rows of Arrow as sorted JSON of ASCII, and as compact JSON; None where Python has to do it. Columns are (name, kind, itemsize, validity, offsets, data, offset); see text/rows.h.
+    (bytes, ends) of rows of Arrow as sorted JSON of ASCII, and as compact JSON; None: Python has to do it.
     """
 
 def select_shards(

@@ -242,7 +242,7 @@ class ByteInput:
             yield b"".join(parts)
 
     def _read(self, most: int) -> bytes:
-        """So many bytes; fewer where a pipe has no more now, at the end, or before damage: the next call tells of it."""
+        """So many bytes; fewer where a pipe has no more now, at the end, before damage: the next call tells of it."""
         parts: list[bytes] = []
         size = 0
         if self._damage is not None:
