@@ -10,6 +10,7 @@ import numpy as np
 import penstock
 import pytest
 from penstock._cli.main import main
+from text_corpus import train_tokenizer
 
 tokenizers = pytest.importorskip("tokenizers")
 pytest.importorskip("transformers")
@@ -26,6 +27,8 @@ CHAT = [
     {"role": "assistant", "content": "a pipe"}, {"role": "user", "content": "of what"},
     {"role": "assistant", "content": "water under pressure"},
 ]  # fmt: skip
+
+ROLES = ("user", "assistant", "user", "assistant")
 
 
 def made(folder: Path, template: str | None = MARKED) -> Any:
@@ -134,6 +137,45 @@ def test_messages_are_written_as_token_and_loss_and_packed_with_them(tmp_path):
             own = batch.document_ids[span.row] == batch.document_ids[span.row, span.start]
             assert np.flatnonzero(own).tolist() == list(range(span.start, span.stop))
     assert found == len(chats)
+
+
+def made_of_bytes(folder: Path, trims: bool, prefix: bool = False) -> Any:
+    """A byte-level tokenizer, which the fast engine reads."""
+    from transformers import AutoTokenizer, PreTrainedTokenizerFast
+
+    train_tokenizer(folder.parent / "bytes.json")
+    tokenizer = tokenizers.Tokenizer.from_file(str(folder.parent / "bytes.json"))
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=prefix)
+    tokenizer.post_processor = tokenizers.processors.ByteLevel(trim_offsets=trims)
+    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, additional_special_tokens=SPECIAL)
+    fast.chat_template = MARKED
+    fast.save_pretrained(folder)
+    return AutoTokenizer.from_pretrained(folder, local_files_only=True)
+
+
+@pytest.mark.parametrize("trims", [True, False])
+@pytest.mark.parametrize("prefix", [False, True])
+def test_the_fast_engine_gives_the_ids_and_masks_of_transformers(tmp_path, trims, prefix):
+    pytest.importorskip("gigatoken")
+    tokenizer = made_of_bytes(tmp_path / "tokenizer", trims, prefix)
+    words = [" ", "  two  ", "héllo 東京 🚰", "", "\n", " a pipe ", "<|end|>", "def f(x):\n  return x"]
+    chats = [
+        [{"role": role, "content": words[(number + at) % 8] + words[number % 7]} for at, role in enumerate(ROLES)]
+        for number in range(120)
+    ]
+    file = jsonl(tmp_path / "chats.jsonl", [{"messages": chat, "id": number} for number, chat in enumerate(chats)])
+    made = {
+        engine: write(tmp_path / "tokenizer", file, tmp_path / engine, tokenizer_engine=engine, workers=workers)
+        for engine, workers in (("tokenizers", 1), ("auto", 1), ("gigatoken", 2))
+        if not (prefix and engine == "gigatoken")
+    }
+    assert len({each.fingerprint for each in made.values()}) == 1
+    assert ("engine" in made["auto"].tokenizer) or prefix
+    assert "engine" not in made["tokenizers"].tokenizer
+    for number, chat in enumerate(chats):
+        ids, mask = penstock.chat.render(chat, tokenizer)
+        document = made["auto"].documents()[number]
+        assert document["token"].tolist() == ids.tolist() and document["loss"].tolist() == mask.astype(int).tolist()
 
 
 def test_messages_of_parquet_are_those_of_json_lines(tmp_path):

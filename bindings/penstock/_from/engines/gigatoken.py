@@ -56,6 +56,11 @@ class Gigatoken:
 
         return gigatoken.Tokenizer.from_json(self._data).backend
 
+    @property
+    def vocabulary(self) -> dict[int, bytes]:
+        """The bytes of each id, added tokens included."""
+        return dict(self._tokenizer.vocab)
+
     def encode(self, texts: Pieces) -> Ids:
         """Ids of texts, which are UTF-8.
 

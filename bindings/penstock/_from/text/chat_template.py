@@ -56,6 +56,19 @@ def render(
         InvalidArgumentError: a template without marks of generation, or none at all; messages that the template does
             not take; a slow tokenizer; a role that templates do not mark.
     """
+    text, ranges = marked_text(messages, tokenizer, train_on, tools=tools, **variables)
+    return encoded(text, ranges, tokenizer)
+
+
+def marked_text(
+    messages: Sequence[Mapping[str, Any]],
+    tokenizer: Any,
+    train_on: Iterable[str] = ("assistant",),
+    *,
+    tools: Sequence[Any] | None = None,
+    **variables: Any,
+) -> tuple[str, list[tuple[int, int]]]:
+    """A conversation as text, and the characters [begin, end) of it that are trained on; the rest as `render`."""
     roles = _roles(train_on)
     template = _template(tokenizer, tools)
     if roles and not _has_marks(template):
@@ -67,19 +80,35 @@ def render(
     if not getattr(tokenizer, "is_fast", False):
         raise InvalidArgumentError(f"{_name(tokenizer)} is a slow tokenizer: only a fast one tells where tokens lie")
     text, ranges = _rendered(messages, tokenizer, template, tools, variables)
+    return text, ranges if roles else []
+
+
+def encoded(text: str, ranges: Sequence[tuple[int, int]], tokenizer: Any) -> Rendered:
+    """What `render` gives of a text and the characters of it that are trained on.
+
+    Raises:
+        InvalidArgumentError: The text has a character that is none.
+    """
     try:
-        encoded = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
+        found = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
     except (TypeError, UnicodeEncodeError) as error:
         raise InvalidArgumentError(
             f"{_name(tokenizer)} does not take the conversation, which has a character that is no Unicode text: "
             f"{one_line(error)}"
         ) from error
-    ids = np.asarray(encoded["input_ids"], np.int64)
-    places = np.asarray(encoded["offset_mapping"], np.int64).reshape(-1, 2)
-    mask = np.zeros(len(ids), np.bool_)
-    for begin, end in ranges if roles else ():
-        mask |= (places[:, 0] < end) & (places[:, 1] > begin) & (places[:, 0] < places[:, 1])
-    return Rendered(ids, mask)
+    ids = np.asarray(found["input_ids"], np.int64)
+    places = np.asarray(found["offset_mapping"], np.int64).reshape(-1, 2)
+    return Rendered(ids, mask_of(places[:, 0], places[:, 1], ranges))
+
+
+def mask_of(
+    begins: npt.NDArray[np.int64], ends: npt.NDArray[np.int64], ranges: Sequence[tuple[int, int]]
+) -> npt.NDArray[np.bool_]:
+    """The tokens of which something lies in one of the ranges, by where each begins and ends."""
+    mask = np.zeros(len(begins), np.bool_)
+    for begin, end in ranges:
+        mask |= (begins < end) & (ends > begin) & (begins < ends)
+    return mask
 
 
 def _roles(train_on: Iterable[str]) -> tuple[str, ...]:

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from penstock._base.errors import InvalidArgumentError
 from penstock._base.words import one_line
-from penstock._from.engines.engine import Ids
+from penstock._from.engines.choosing import engine_of
+from penstock._from.engines.engine import EngineError, Ids
+from penstock._from.engines.gigatoken import Gigatoken
+from penstock._from.engines.pieces import Pieces
+from penstock._from.text.token_places import TokenPlaces, trims_offsets
 from penstock._from.text.tokenizing import DocumentTokenizer, Encoded, TokenizerOptions
 from penstock._make.errors import UsageError
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from penstock._from.text.raw import RawDocument
+
+_FIRST, _EVERY = 64, 1000  # conversations whose masks are compared with those of transformers
 
 
 class ChatTokenizer(DocumentTokenizer):
@@ -44,6 +54,33 @@ class ChatTokenizer(DocumentTokenizer):
             raise UsageError(f"--tokenizer {options.file}: {error}") from error
         template = str(self._chat.get_chat_template())
         self.sha256 = hashlib.sha256(f"{self.sha256}\n{template}".encode()).hexdigest()
+        self._places: TokenPlaces | None = None
+        self._conversations = 0
+        self._choose_engine_of_chats(options)
+
+    def _choose_engine_of_chats(self, options: TokenizerOptions) -> None:
+        tokenizer = self._chat.backend_tokenizer
+        data = tokenizer.to_str().encode()
+        engine, self.slow_because = engine_of(
+            options.engine,
+            tokenizer,
+            data,
+            post_processor=False,
+            special_tokens_in_text=True,
+            around=([], []),
+            memory=options.memory,
+        )
+        self._engine = engine
+        if isinstance(engine, Gigatoken):
+            self._places = TokenPlaces(engine.vocabulary, trims=trims_offsets(data))
+
+    def _choose_engine(self) -> None:
+        """Nothing: the tokenizer of transformers, which may have more tokens than the file, is not loaded yet."""
+
+    @property
+    def shares_threads(self) -> bool:
+        """False: templates are Python, which threads would wait for."""
+        return False
 
     def _render(self, messages: Any) -> Any:
         from penstock._from.text import chat_template as chat
@@ -55,14 +92,47 @@ class ChatTokenizer(DocumentTokenizer):
 
         Raises:
             InputError: What the template does not take; an id that does not fit.
+            EngineError: The engine gives other ids or masks than transformers.
         """
-        import numpy as np
+        if self._places is None:
+            found = [
+                self._each(self._render, messages, of) for messages, of in zip(conversations, documents, strict=True)
+            ]
+            ids = Ids.listed([each.ids.tolist() for each in found])
+            masks = [each.mask for each in found]
+        else:
+            ids, masks = self._by_engine(self._places, conversations, documents)
+        lengths, wrapped, _ = self._wrap(ids, [], [], documents)
+        return Encoded(lengths, wrapped, np.concatenate(masks).astype("u1"))
 
-        found = []
-        for messages, document in zip(conversations, documents, strict=True):
-            try:
-                found.append(self._render(messages))
-            except (InvalidArgumentError, UnicodeEncodeError) as error:
-                raise document.error(str(error)) from error
-        lengths, ids, _ = self._wrap(Ids.listed([each.ids for each in found]), [], [], documents)
-        return Encoded(lengths, ids, np.concatenate([each.mask for each in found]).astype("u1"))
+    def _by_engine(
+        self, places: TokenPlaces, conversations: Sequence[Any], documents: Sequence[RawDocument]
+    ) -> tuple[Ids, list[npt.NDArray[np.bool_]]]:
+        from penstock._from.text import chat_template as chat
+
+        def marked(messages: Any) -> tuple[str, bytes, list[tuple[int, int]]]:
+            text, ranges = chat.marked_text(messages, self._chat)
+            return text, text.encode(), ranges
+
+        texts = [self._each(marked, messages, of) for messages, of in zip(conversations, documents, strict=True)]
+        ids = self._encoded(Pieces.of([data for _, data, _ in texts]), documents)
+        masks = []
+        for number, (text, data, ranges) in enumerate(texts):
+            own = ids.ids[int(ids.offsets[number]) : int(ids.offsets[number + 1])]
+            mask = places.mask(own, text, data, ranges)
+            if mask is None or self._conversations < _FIRST or self._conversations % _EVERY == 0:
+                right = chat.encoded(text, ranges, self._chat)
+                if not np.array_equal(right.ids, own) or (mask is not None and not np.array_equal(right.mask, mask)):
+                    raise EngineError(
+                        f"{documents[number].place()}: {self.engine} gives other ids or another mask than transformers"
+                    )
+                mask = right.mask
+            self._conversations += 1
+            masks.append(mask)
+        return ids, masks
+
+    def _each(self, work: Callable[[Any], Any], messages: Any, document: RawDocument) -> Any:
+        try:
+            return work(messages)
+        except (InvalidArgumentError, UnicodeEncodeError) as error:
+            raise document.error(str(error)) from error

@@ -204,8 +204,17 @@ class DocumentTokenizer:
             EngineError: The engine gives others than tokenizers.
         """
         assert self._engine is not None
+        found = self._encoded(texts, documents)
+        if self._options.special_tokens_in_text:
+            self._refuse_ends_already_there(found, documents)
+        before, behind = self._engine.around
+        return self._wrap(found, [*self._prepend, *before], [*behind, *self._append], documents)
+
+    def _encoded(self, texts: Pieces, documents: Sequence[RawDocument]) -> Ids:
+        """What the engine gives, with errors that name the document."""
+        assert self._engine is not None
         try:
-            found = self._engine.encode(texts)
+            return self._engine.encode(texts)
         except EngineError as error:
             place = "" if error.index is None else f"{documents[error.index].place()}: "
             raise EngineError(f"{place}{error}") from None
@@ -213,10 +222,6 @@ class DocumentTokenizer:
             if len(documents) == 1:
                 raise documents[0].error(str(error)) from error
             raise InputError(f"{documents[0].place()} or one of the next {len(documents):,}: {error}") from error
-        if self._options.special_tokens_in_text:
-            self._refuse_ends_already_there(found, documents)
-        before, behind = self._engine.around
-        return self._wrap(found, [*self._prepend, *before], [*behind, *self._append], documents)
 
     def encode_ids(self, ids: Ids, documents: Sequence[RawDocument]) -> Encoded:
         """Ids already made, with the tokens asked for around them, checked and in the dataset's type."""
