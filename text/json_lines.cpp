@@ -1,6 +1,7 @@
 #include "text/json_lines.h"
 
 #include "core/base/error.h"
+#include "text/ids_in_line.h"
 #include "text/json_values.h"
 #include "text/twice.h"
 
@@ -39,6 +40,9 @@ ByteVector written_key(const std::string& name, EntryCodec codec) {
 class JsonLines::Parser {
  public:
   explicit Parser(LineColumns columns) : columns_(std::move(columns)) {
+    const auto is_kept = [this](const std::string& name) { return name == columns_.column; };
+    const auto kept = columns_.metadata.value_or(std::vector<std::string>());
+    if (columns_.is_ids && std::none_of(kept.begin(), kept.end(), is_kept)) ids_in_line_.emplace(columns_.column);
     if (!columns_.metadata) return;
     std::vector<std::string> once;  // a dict of Python's has each once, where it came first
     for (const std::string& name : *columns_.metadata) {
@@ -58,6 +62,8 @@ class JsonLines::Parser {
 
   [[nodiscard]] bool take(std::string_view line, std::size_t behind);
   [[nodiscard]] bool read(std::string_view line, std::size_t behind, simdjson::dom::object& row);
+  [[nodiscard]] bool take_without_ids(std::string_view line, const IdsInLine::Place& ids);
+  [[nodiscard]] const element* find_payload(std::string_view line, std::size_t behind);
   [[nodiscard]] bool find_fields(simdjson::dom::object row);
   [[nodiscard]] bool take_payload(element value);
   [[nodiscard]] bool take_entry();
@@ -69,7 +75,9 @@ class JsonLines::Parser {
   simdjson::dom::parser parser_;
   simdjson::dom::document document_;
   std::vector<std::uint8_t> padded_;  // a line behind which the block ends
-  std::vector<Field> fields_;         // of the line
+  std::optional<IdsInLine> ids_in_line_;
+  std::string without_ids_;    // the line, and padding
+  std::vector<Field> fields_;  // of the line
   std::vector<std::string_view> names_;
   std::vector<element> wanted_;  // of the line, what becomes metadata
   KeysTwice twice_;
@@ -182,12 +190,30 @@ void JsonLines::Parser::put_entry(std::size_t count) {
   if (is_json) out.push_back('}');
 }
 
-bool JsonLines::Parser::take(std::string_view line, std::size_t behind) {
+const element* JsonLines::Parser::find_payload(std::string_view line, std::size_t behind) {
   simdjson::dom::object row;
-  if (!read(line, behind, row) || !find_fields(row)) return false;
+  if (!read(line, behind, row) || !find_fields(row)) return nullptr;
   const auto found =
       std::find_if(fields_.begin(), fields_.end(), [this](const Field& field) { return field.key == columns_.column; });
-  return found != fields_.end() && take_payload(found->value) && take_entry();
+  return found == fields_.end() ? nullptr : &found->value;
+}
+
+// The ids were appended.
+bool JsonLines::Parser::take_without_ids(std::string_view line, const IdsInLine::Place& ids) {
+  without_ids_.assign(line.substr(0, ids.begin)).append(line.substr(ids.end));
+  const std::size_t size = without_ids_.size();
+  without_ids_.append(simdjson::SIMDJSON_PADDING, '\0');
+  return find_payload({without_ids_.data(), size}, simdjson::SIMDJSON_PADDING) != nullptr && take_entry();
+}
+
+bool JsonLines::Parser::take(std::string_view line, std::size_t behind) {
+  if (ids_in_line_) {
+    const std::size_t ids = out_.ids.size();
+    if (const auto place = ids_in_line_->read(line, behind, out_.ids)) return take_without_ids(line, *place);
+    out_.ids.resize(ids);
+  }
+  const element* const payload = find_payload(line, behind);
+  return payload != nullptr && take_payload(*payload) && take_entry();
 }
 
 ParsedLines JsonLines::Parser::parse(const Pieces& lines) {
@@ -195,8 +221,13 @@ ParsedLines JsonLines::Parser::parse(const Pieces& lines) {
   const std::size_t count = lines.ends.size();
   std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < count; ++i) bytes += lines[i].size();
-  // No text is longer than its line. Pages that are not written are not there.
-  if (!columns_.is_ids) out_.texts.reserve(bytes);
+  // No text is longer than its line, and few lists have an id every four bytes. Pages that are not written are not
+  // there.
+  if (columns_.is_ids) {
+    out_.ids.reserve(bytes / 4);
+  } else {
+    out_.texts.reserve(bytes);
+  }
   out_.ends.reserve(count);
   if (columns_.codec != EntryCodec::None) out_.entry_ends.reserve(count);
   for (std::size_t i = 0; i < count; ++i) {

@@ -170,6 +170,46 @@ TEST(JsonLines, IdsAreIntegersAlone) {
   EXPECT_EQ(found.refused, (std::vector<std::uint32_t>{2, 3, 4, 5, 6}));
 }
 
+// Each line with the block's end right behind it, and with room there, which the fast way needs.
+TEST(JsonLines, IdsAreThoseOfTheOutermostColumnHoweverTheyAreRead) {
+  const LineColumns columns{"ids", true, std::nullopt, EntryCodec::Json};
+  const std::vector<std::string> lines{R"({"ids":[1,23,456,7890,12345,678901,1234567],"a":1})",
+                                       R"({"ids": [0, 10, 12345678, 99999999999], "a": "ids"})",
+                                       R"({"a":1,"ids":[]})",
+                                       R"({"a":{"ids":[1,2]},"ids":[]})",
+                                       R"({"a":{"ids":[1,2]},"ids":[3]})",
+                                       R"({"\"ids":[1,2],"ids":[3]})",
+                                       R"({"a":"\"ids\":[1,2]","ids":[3]})",
+                                       R"({"a":",\"ids\":[1,2]{","ids":[3]})",
+                                       R"({"a":["ids",[1]],"ids" : [ 4 , 5 ] })",
+                                       R"({"a":"ids","ids":[-1,7]})",
+                                       R"({"\u0069ds":[8,9]})",
+                                       "{\"ids\":[\t1,\r2 ]}"};
+  const std::vector<std::string> wrong{
+      R"({"ids":[01]})",      R"({"ids":[1,]})",          R"({"ids":[1 2]})",
+      R"({"ids":[1.0]})",     R"({"ids":[1e2]})",         R"({"ids":[1,2})",
+      R"({"ids":[1,2)",       R"({"ids":[1],"ids":[2]})", R"({"ids":[1],"a":{"x":1,"x":2}})",
+      R"({"a,"ids":[1]})",    R"([{"ids":[1]}])",         R"({"ids":[1]}})",
+      R"({"a":1},"ids":[1])", R"({"ids":[1],"a":NaN})",   R"({"ids":[[1]]})",
+      R"({"ids":[,1]})"};
+  for (const std::string& line : lines) {
+    const ParsedLines tight = parsed({line}, columns);
+    const ParsedLines roomy = parsed({line, std::string(100, ' ')}, columns);
+    EXPECT_TRUE(tight.refused.empty()) << line;
+    EXPECT_EQ(tight.ids, roomy.ids) << line;
+    EXPECT_EQ(tight.entries, roomy.entries) << line;
+  }
+  for (const std::string& line : wrong) {
+    const ParsedLines roomy = parsed({line, std::string(100, '1') + "]}"}, columns);
+    EXPECT_EQ(roomy.refused.size(), 2U) << line;
+    EXPECT_TRUE(roomy.ids.empty()) << line;
+    EXPECT_EQ(parsed({line}, columns).refused.size(), 1U) << line;
+  }
+  const ParsedLines found = parsed({R"({"ids":[3,4],"a":1})", R"({"a":2,"ids":[5]})"},
+                                   {"ids", true, std::vector<std::string>{"ids", "a"}, EntryCodec::Json});
+  EXPECT_EQ(bytes_of(found.entries), R"({"ids":[3,4],"a":1}{"ids":[5],"a":2})");
+}
+
 TEST(JsonLines, LongLinesAreReadAndShortOnesBehindThem) {
   const std::string whole(std::size_t{17} << 20, 'x');
   const ParsedLines found = texts({R"({"text":"a"})", R"({"text":")" + whole + "\"}", R"({"text":"b"})"});
