@@ -66,7 +66,7 @@ class JsonLines::Parser {
   [[nodiscard]] const element* find_payload(std::string_view line, std::size_t behind);
   [[nodiscard]] bool find_fields(simdjson::dom::object row);
   [[nodiscard]] bool take_payload(element value);
-  [[nodiscard]] bool take_entry();
+  [[nodiscard]] bool take_entry();  // writes nothing where it refuses
   void put_entry(std::size_t count);
   [[nodiscard]] bool choose_wanted();
 
@@ -85,6 +85,7 @@ class JsonLines::Parser {
 };
 
 bool JsonLines::Parser::read(std::string_view line, std::size_t behind, simdjson::dom::object& row) {
+  // Later versions of simdjson skip the mark, at which Python's parser fails.
   if (line.size() > simdjson::SIMDJSON_MAXSIZE_BYTES || line.starts_with(kByteOrderMark)) return false;
   if (line.size() > parser_.capacity()) {
     const std::size_t capacity =
@@ -233,12 +234,10 @@ ParsedLines JsonLines::Parser::parse(const Pieces& lines) {
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t texts = out_.texts.size();
     const std::size_t ids = out_.ids.size();
-    const std::size_t entries = out_.entries.size();
     const std::string_view line = lines[i];
     if (!take(line, lines.bytes.size() - static_cast<std::size_t>(lines.ends[i]))) {
       out_.texts.resize(texts);
       out_.ids.resize(ids);
-      out_.entries.resize(entries);
       out_.refused.push_back(static_cast<std::uint32_t>(i));
     }
     if (line.size() > kKeptBytes) {

@@ -115,9 +115,9 @@ void Unseen::look_at(const Text& text, std::size_t begin, std::size_t end, std::
       is_new = see_character(text.utf8.substr(at));
     }
     if ((kind & kTokenFirst) != 0) {
+      // The last byte may be a token of one byte, for which all pairs are set.
       const std::uint32_t second = at + 1 < text.utf8.size() ? byte_of(text.utf8[at + 1]) : 0;
-      const bool may_be = has_bit(tables_->pairs.data(), byte + 256 * second) || at + 1 == text.utf8.size();
-      if (may_be && see_tokens(text, at)) is_new = true;
+      if (has_bit(tables_->pairs.data(), byte + 256 * second) && see_tokens(text, at)) is_new = true;
     }
     if (is_new) found.push_back(at);
   }
