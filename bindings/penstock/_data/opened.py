@@ -54,7 +54,7 @@ class Opened:
 
     @property
     def tokenizer(self) -> dict[str, Any] | None:
-        """What the writer noted of the tokenizer: name, vocabulary_size, end_of_document, hash."""
+        """What the writer noted of the tokenizer: name, vocabulary_size, end_of_document, hash, engine."""
         return cast("dict[str, Any] | None", json.loads(self._native.tokenizer_json))
 
     @property
