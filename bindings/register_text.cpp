@@ -264,9 +264,9 @@ text::ArrowKind parse_arrow_kind(const std::string& name) {
   raise(ErrorKind::InvalidArgument, "kind \"{}\" of a column: none that there is", name);
 }
 
-// (name, kind, itemsize, validity, offsets, data, offset)
+// (name, kind, itemsize, validity, offsets, data, offset); a buffer that is empty may be None.
 using ArrowTuple = std::tuple<std::string, std::string, std::uint64_t, std::optional<py::buffer>,
-                              std::optional<py::buffer>, py::buffer, std::uint64_t>;
+                              std::optional<py::buffer>, std::optional<py::buffer>, std::uint64_t>;
 
 std::optional<std::pair<EntriesTuple, EntriesTuple>> rows_json(const std::vector<ArrowTuple>& columns,
                                                                std::uint64_t rows) {
@@ -283,7 +283,7 @@ std::optional<std::pair<EntriesTuple, EntriesTuple>> rows_json(const std::vector
     column.itemsize = itemsize;
     if (validity) column.validity = bytes_of(*validity);
     if (offsets) column.offsets = bytes_of(*offsets);
-    column.data = bytes_of(data);
+    if (data) column.data = bytes_of(*data);
     column.offset = offset;
   }
   std::optional<text::JsonRows> found;

@@ -1714,7 +1714,7 @@ def rows_json(
             typing.SupportsInt | typing.SupportsIndex,
             typing_extensions.Buffer | None,
             typing_extensions.Buffer | None,
-            typing_extensions.Buffer,
+            typing_extensions.Buffer | None,
             typing.SupportsInt | typing.SupportsIndex,
         ]
     ],

@@ -228,7 +228,7 @@ TEST(JsonLines, WhatFollowsALineIsNotReadAsItsPart) {
   const Numbers early{11};
   EXPECT_EQ(lines.parse({block, begins, early}).refused.size(), 1U);
   const std::string list = R"({"ids":[1,2]})" + std::string(100, ' ');
-  const Numbers within{9};
+  const Numbers within{10};
   JsonLines lists({"ids", true, {}, EntryCodec::Json});
   EXPECT_EQ(lists.parse({list, begins, within}).refused.size(), 1U);
 }

@@ -49,7 +49,7 @@ def column_of(name: str, column: pa.Array) -> tuple[Any, ...]:
     validity, *offsets, data = column.buffers()
     is_text = bool(offsets)
     size = 0 if is_text or column.type == pa.bool_() else column.type.bit_width // 8
-    return (name, KINDS[column.type], size, validity, offsets[0] if is_text else None, data or b"", column.offset)
+    return (name, KINDS[column.type], size, validity, offsets[0] if is_text else None, data, column.offset)
 
 
 def cut(entries: tuple[Any, Any]) -> list[bytes]:
@@ -88,6 +88,15 @@ def test_what_json_has_no_bytes_for_is_left_to_python() -> None:
     assert _native.rows_json([("a", "utf8", 0, None, latin.buffers()[1], latin.buffers()[2], 0)], 1) is None
     with pytest.raises(ValueError, match="stands twice"):
         _native.rows_json([column_of("a", pa.array([1]))] * 2, 1)
+
+
+def test_buffers_that_are_empty_may_be_missing() -> None:
+    for column in (pa.nulls(3, pa.string()), pa.array(["", ""]), pa.array([], pa.string()), pa.nulls(2, pa.int32())):
+        compare(pa.record_batch([column], names=["a"]))
+    ends = pa.py_buffer(bytes(8))
+    found = _native.rows_json([("a", "utf8", 0, None, ends, None, 0)], 1)
+    assert found is not None
+    assert cut(found[1]) == [b'{"a":""}']
 
 
 def test_fill_is_what_json_makes_of_a_number() -> None:
