@@ -133,7 +133,7 @@ class BaseRecipe(ABC):
     """How to go on with a run that did not end; None: with `resume`."""
 
     def for_thread(self) -> BaseRecipe:
-        """Itself, or what one of several threads needs of its own; called there, before `begin`."""
+        """Itself, or what each thread but the first of several needs of its own; called there, before `begin`."""
         return self
 
     def begin(self) -> None:  # noqa: B027 - most have nothing to do

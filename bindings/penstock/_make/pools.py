@@ -20,7 +20,7 @@ class Work(Protocol):
         """Where an item begins, for messages."""
 
     def for_thread(self) -> Work:
-        """The same work for one thread of several that do it."""
+        """The same work for each thread but the first of several that do it."""
 
 
 class Pool(Protocol):

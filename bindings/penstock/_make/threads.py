@@ -48,7 +48,7 @@ class ThreadPool(InOrder):
         if len(self._threads) < min(self._count, self._in_work + 1):
             name = f"penstock-worker-{len(self._threads)}"
             # A process that ends does not wait for one.
-            thread = threading.Thread(target=self._run, name=name, daemon=True)
+            thread = threading.Thread(target=self._run, args=(not self._threads,), name=name, daemon=True)
             self._threads.append(thread)
             thread.start()
         self._items.put((self._sent, item))
@@ -75,13 +75,13 @@ class ThreadPool(InOrder):
         self._results[number] = result
         self._in_work -= 1
 
-    def _run(self) -> None:
+    def _run(self, is_first: bool) -> None:
         process: Any = None
         while (given := self._items.get()) is not None:
             number, item = given
             try:
                 if process is None:
-                    work = self._work.for_thread()
+                    work = self._work if is_first else self._work.for_thread()
                     process = work.begin()
                 result = answer(work, process, item)
             except BaseException as error:  # of `begin`, or what ends a process

@@ -24,7 +24,7 @@ class WrittenText:
         tokenizing_seconds: that all workers together spent in the tokenizer.
         dtype: of a token.
         codec: of documents' metadata; None: tokens alone.
-        engine: that computed the ids, with its version; empty for tokenizers.
+        engine: that computed the ids, with its version; empty for tokenizers, and for ids.
         slow_because: why it was tokenizers; empty where it was not.
         bytes: of the dataset's files.
     """
@@ -62,7 +62,7 @@ class WrittenText:
             "megabytes_per_second": round(self.text_bytes / seconds / 1e6, 3),
             "tokens_per_second": round(self.new_tokens / seconds),
             "tokenizer_share": round(self.tokenizer_share, 3),
-            "tokenizer_engine": self.engine or "tokenizers",
+            "tokenizer_engine": self.engine or ("tokenizers" if self.slow_because else None),
             "slow_because": self.slow_because or None,
         }
 
