@@ -54,11 +54,11 @@ def engine_of(
     if wanted == REFERENCE:
         return reference, "asked for"
     try:
-        from penstock._from.engines.gigatoken import Gigatoken, added_tokens, json_of
+        from penstock._from.engines.gigatoken import Gigatoken, for_gigatoken
 
-        found = Gigatoken(json_of(data, special_tokens_in_text), added_tokens(data), around, reference, Caches(memory))
-        hard = [each.encode() for each in _HARD]
-        found.encode(Pieces.of(hard + [b"a %b b" % each for each in added_tokens(data)]))
+        content, added = for_gigatoken(data, special_tokens_in_text)
+        found = Gigatoken(content, added, around, reference, Caches(memory))
+        found.encode(Pieces.of([*(each.encode() for each in _HARD), *(b"a %b b" % each for each in added)]))
     except ImportError as error:
         why = f"gigatoken is not installed: {_INSTALL}" if error.name == "gigatoken" else one_line(error)
     except EngineError as error:

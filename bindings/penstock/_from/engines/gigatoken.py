@@ -35,7 +35,7 @@ class Gigatoken:
         """Loads the tokenizer.
 
         Args:
-            data: a tokenizer.json, as `json_of` gives it.
+            data: a tokenizer.json, as `for_gigatoken` gives it.
             tokens: all added tokens, as they stand in text.
             around: as of `Engine`.
             reference: what is right.
@@ -103,18 +103,15 @@ class Gigatoken:
         return Gigatoken(self._data, self._tokens, self.around, self._reference, self._caches)
 
 
-def json_of(data: bytes, special_tokens_in_text: bool) -> bytes:
-    """A tokenizer.json for gigatoken, which reads every added token in a text as that token.
+def for_gigatoken(data: bytes, special_tokens_in_text: bool) -> tuple[bytes, list[bytes]]:
+    """A tokenizer.json for gigatoken, and all added tokens of it as they stand in text.
 
-    Those that are to be text are left out, as is what penstock does itself or never does.
+    gigatoken reads every added token in a text as that token: those that are to be text are left out, as is what
+    penstock does itself or never does.
     """
     content = json.loads(data)
+    added = content.get("added_tokens") or []
     content.update(truncation=None, padding=None, post_processor=None)
     if not special_tokens_in_text:
-        content["added_tokens"] = [each for each in content.get("added_tokens") or [] if not each.get("special")]
-    return json.dumps(content, ensure_ascii=False).encode()
-
-
-def added_tokens(data: bytes) -> list[bytes]:
-    """All added tokens of a tokenizer.json, as they stand in text."""
-    return [str(each["content"]).encode() for each in json.loads(data).get("added_tokens") or []]
+        content["added_tokens"] = [each for each in added if not each.get("special")]
+    return json.dumps(content, ensure_ascii=False).encode(), [str(each["content"]).encode() for each in added]

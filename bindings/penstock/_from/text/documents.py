@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from penstock import _native
 from penstock._base.errors import Error
+from penstock._from.engines.pieces import Pieces
 from penstock._from.text import sniff
-from penstock._from.text.block import Block, Documents, Listed
+from penstock._from.text.block import Block, Documents, Known, Listed
 from penstock._from.text.compression import ByteInput
 from penstock._from.text.parquet_rows import ParquetInput
 from penstock._from.text.raw import Columns, RawDocument, select, unusable
 from penstock._make.errors import FileError, InputError, OptionError
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from penstock._from.text.inputs import Input
 
+_SIZE = 8_319_206_745_301_926_457  # stands for the size of a line that is not known yet
 _UNPACKERS = {"gz": "gzip -d", "zst": "zstd -d"}
 
 
@@ -150,21 +158,30 @@ class DocumentReader:
                 begins, ends, numbers, count = _native.split_lines(data, is_json, is_json and lines == 0)
                 if len(ends):
                     block = Block(number, source.name, source.format, data, begins, ends, numbers + (lines + 1))
-                    known = is_json or metadata == ()
-                    yield block if known else Listed(self._with_columns(block, source))
+                    yield block if is_json or metadata == () else self._with_columns(block, source)
                     number += len(ends)
                 lines += count
         except FileError as error:
             error.at = {"line": lines + 1, "rest": True}
             raise
 
-    def _with_columns(self, lines: Block, source: Input) -> list[RawDocument]:
+    def _with_columns(self, lines: Block, source: Input) -> Block:
         """Lines of plain text with the metadata that is known of each."""
-        name, metadata = source.name, self._columns.metadata
-        return [
-            each._replace(metadata=built_in_columns(source, len(each.payload), metadata, f"{name} line {each.line:,}"))
-            for each in lines
-        ]
+        place = f"{source.name} line {int(lines.lines[0]):,}"
+        known = built_in_columns(source, _SIZE, self._columns.metadata, place) or {}
+        of_digest = json.dumps(known, sort_keys=True)
+        entry = json.dumps(known, ensure_ascii=False, separators=(",", ":"))
+        sizes = lines.sizes()
+        return replace(lines, known=Known(_filled(of_digest, '"size": ', sizes), _filled(entry, '"size":', sizes)))
+
+
+def _filled(text: str, key: str, sizes: npt.NDArray[np.uint64]) -> Pieces:
+    """The JSON for each size, in the place of _SIZE behind the key, if it is there; in a path quotes are escaped."""
+    before, mark, behind = text.partition(f"{key}{_SIZE}")
+    if mark:
+        return Pieces(*_native.fill(f"{before}{key}".encode(), sizes, behind.encode()))
+    data = text.encode()
+    return Pieces(data * len(sizes), np.arange(1, len(sizes) + 1, dtype=np.uint64) * np.uint64(len(data)))
 
 
 def built_in_columns(

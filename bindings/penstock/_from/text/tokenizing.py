@@ -7,6 +7,7 @@ import difflib
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
@@ -149,7 +150,7 @@ class DocumentTokenizer:
         """True if several threads of one process tokenize as fast as several processes."""
         return self._tokenizer is None or bool(self.engine)
 
-    @property
+    @cached_property
     def vocabulary_size(self) -> int | None:
         """One more than the largest id, added tokens included; None without a tokenizer."""
         if self._tokenizer is None:
