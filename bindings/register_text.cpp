@@ -117,6 +117,21 @@ text::EntryCodec parse_codec(const std::string& name) {
   raise(ErrorKind::InvalidArgument, "codec \"{}\": must be \"json\", \"msgpack\", \"raw\" or \"\"", name);
 }
 
+// A column's name. One from a command line may have lone surrogates: it is the name of no column then.
+std::string name_of(const py::str& name) {
+  return py::reinterpret_borrow<py::bytes>(
+      from_python([&] { return PyUnicode_AsEncodedString(name.ptr(), "utf-8", "surrogatepass"); }));
+}
+
+text::LineColumns line_columns(const py::str& column, bool ids, const std::optional<std::vector<py::str>>& metadata,
+                               const std::string& codec) {
+  text::LineColumns columns{name_of(column), ids, std::nullopt, parse_codec(codec)};
+  if (!metadata) return columns;
+  columns.metadata.emplace();
+  for (const py::str& name : *metadata) columns.metadata->push_back(name_of(name));
+  return columns;
+}
+
 // What parse() gives, as arrays.
 struct ParsedArrays {
   py::array payload;
@@ -129,9 +144,9 @@ struct ParsedArrays {
 // JsonLines behind a mutex: Python's threads may share it. The GIL is let go before the mutex is taken.
 class PythonJsonLines {
  public:
-  PythonJsonLines(std::string column, bool ids, std::optional<std::vector<std::string>> metadata,
+  PythonJsonLines(const py::str& column, bool ids, const std::optional<std::vector<py::str>>& metadata,
                   const std::string& codec)
-      : is_ids_(ids), parser_({std::move(column), ids, std::move(metadata), parse_codec(codec)}) {}
+      : is_ids_(ids), parser_(line_columns(column, ids, metadata, codec)) {}
 
   ParsedArrays parse(const py::buffer& block, const U64Array& begins, const U64Array& ends) {
     const BytesLike held(block);
@@ -309,7 +324,7 @@ void register_text(py::module_& module) {
       .def_readonly("entry_ends", &ParsedArrays::entry_ends, "uint64; empty where there is no metadata.")
       .def_readonly("refused", &ParsedArrays::refused, "uint32: lines that Python has to read.");
   py::class_<PythonJsonLines>(module, "JsonLines", "Reads JSON lines as penstock._from.text.extract does.")
-      .def(py::init<std::string, bool, std::optional<std::vector<std::string>>, const std::string&>(),
+      .def(py::init<const py::str&, bool, const std::optional<std::vector<py::str>>&, const std::string&>(),
            py::arg("column"), py::arg("ids"), py::arg("metadata"), py::arg("codec"))
       .def("parse", &PythonJsonLines::parse, py::arg("block"), py::arg("begins").noconvert(),
            py::arg("ends").noconvert());

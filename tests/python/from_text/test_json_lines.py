@@ -294,6 +294,13 @@ def test_ids_are_wrapped_from_both_kinds_of_ends() -> None:
         _native.wrap_ids(ids, offsets.astype(np.int32), [], [], 2, 19)
 
 
+def test_a_name_that_is_no_text_is_that_of_no_column() -> None:
+    line = b'{"text":"a","b":1}'
+    for column, wanted in (("\udcff", ["b"]), ("text", ["\udcff"])):
+        columns = Columns(column, None, tuple(wanted), "file")
+        assert natively([line], columns, "json") == [None] == [in_python(line, columns, "json")]
+
+
 def test_arrays_outlive_the_parser_and_the_block() -> None:
     reader = _native.JsonLines("text", False, ["a"], "json")
     block = bytearray(b'{"text": "abc", "a": 1}')
