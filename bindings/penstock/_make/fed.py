@@ -66,6 +66,7 @@ class FedRun(Run):
     _recipe: FedRecipe
     uploading: Callable[[int, int], None] | None = None
     is_fed = True
+    _is_noted = False
 
     def check(self) -> None:
         """Looks whether all workers are alive. Raises WorkerError."""
@@ -86,6 +87,7 @@ class FedRun(Run):
         try:
             for answer in self.map(self._fed(read)):
                 item = read.popleft()
+                self._write_note()
                 recipe.append(item, answer, sink.writer(item.number))
                 if item.task is not None:
                     made = sink.finish(recipe.describe_fed(item))
@@ -99,6 +101,13 @@ class FedRun(Run):
             raise
         finally:
             sink.close()
+
+    def _write_note(self) -> None:
+        """Before the first shard is made."""
+        if self.note is not None and not self._is_noted and not self.shards.stays:
+            self.folder.make()
+            self.note.write(self.folder)
+            self._is_noted = True
 
     def _fed(self, read: deque[Item]) -> Iterator[Any]:
         for item in self._recipe.feed(self):

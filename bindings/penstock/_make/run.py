@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock._base.errors import Error, InvalidArgumentError
 from penstock._base.words import quoted
@@ -23,6 +23,17 @@ from penstock._make.stamps import Stamps
 
 if TYPE_CHECKING:
     from penstock._make.pools import Executor, Pool
+
+
+class Note(Protocol):
+    """A note beside the shards while a run is unfinished, which a run that goes on with it reads."""
+
+    def write(self, folder: Folder) -> None:
+        """Before a first shard is made."""
+
+    def remove(self, folder: Folder) -> None:
+        """Once the dataset is published, or nothing of it is finished."""
+
 
 _SAID = ("tokenizer", "features")  # by Recipe.finish
 
@@ -56,9 +67,11 @@ class Run:
     Attributes:
         folder: where the dataset goes.
         shards: this run's view of it, while the run goes on.
+        note: that is kept while it is unfinished.
     """
 
     shards: ShardFolder
+    note: Note | None = None
 
     def __init__(
         self,
@@ -103,8 +116,10 @@ class Run:
                     self._end_workers()
                     with suppress(Error):  # the error that ended the run is the one to tell
                         self._recipe.gave_up(self, error)
-                    if self._stamps is not None and not self.shards.any_finished():
-                        self._stamps.remove(self.folder)
+                    notes = self._notes()
+                    if notes and not self.shards.any_finished():
+                        for each in notes:
+                            each.remove(self.folder)
                     raise
                 finally:
                     self._end_workers()
@@ -113,6 +128,9 @@ class Run:
             if isinstance(error, InputError):
                 raise
             raise InvalidArgumentError(str(error)) from None
+
+    def _notes(self) -> list[Note]:
+        return [each for each in (self._stamps, self.note) if each is not None]
 
     def map(self, items: Iterable[Any], count: int | None = None) -> Iterator[Any]:
         """The workers' answers to the items, in order; `count` of them, if that is known."""
@@ -200,8 +218,8 @@ class Run:
 
     def _make_shards(self, waiting: list[Numbered], results: list[Made | None]) -> None:
         self.folder.make()
-        if self._stamps is not None:
-            self._stamps.write(self.folder)
+        for each in self._notes():
+            each.write(self.folder)
         with self._recipe.making(self, waiting) as together:
             every = iter(waiting)
             try:
@@ -234,8 +252,8 @@ class Run:
         if not isinstance(said, Mapping) or not set(said) <= set(_SAID):
             raise InvalidArgumentError(f"finish() gave {said!r:.200}: a dict is wanted of {quoted(_SAID)}, or none")
         fingerprint = self.shards.publish(len(results), said.get("tokenizer"), said.get("features"))
-        if self._stamps is not None:
-            self._stamps.remove(self.folder)
+        for each in self._notes():
+            each.remove(self.folder)
         self._recipe.published()
         return Written(
             self.folder.path,

@@ -7,6 +7,7 @@ from typing import Any
 
 from penstock._places.remote import Address
 from penstock._places.stores.addresses import stores_of
+from penstock._places.stores.hub_files import HubAddress
 from penstock._places.stores.read_ahead import FarReader
 
 
@@ -30,6 +31,15 @@ class FarFiles:
         if self._stores is None:
             self._stores = stores_of(self._addresses)
         return self._stores[number]
+
+    def size(self, number: int) -> int:
+        """Bytes of a file; of one at a commit, which never changes, those that were told first.
+
+        Raises:
+            penstock.Error: It is not there, or cannot be reached.
+        """
+        address = self._addresses[number]
+        return address.size if isinstance(address, HubAddress) else int(self.store(number).size(address.path))
 
     def path(self, number: int) -> str:
         """Of a file, as its store has it."""
@@ -66,7 +76,7 @@ class FarFile:
         Raises:
             penstock.Error: It is not there, or cannot be reached.
         """
-        return int(self._files.store(self._number).size(str(self)))
+        return self._files.size(self._number)
 
     def open(self, mode: str = "rb") -> FarReader:
         """Its bytes.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Container, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,9 +14,11 @@ from penstock._from.text import sniff
 from penstock._from.text.compression import ByteInput, cannot_open
 from penstock._from.text.far import FarFile, FarFiles
 from penstock._make.errors import FileError, InputError, UsageError
+from penstock._places.hub import is_hub
 from penstock._places.remote import Address, far_of, is_address, name_of
 from penstock._places.storage import Storage
 from penstock._places.stores.addresses import addresses_of
+from penstock._places.stores.hub_files import HubAddress, HubFiles, Pins
 
 FORMATS = ("jsonl", "text", "parquet")
 _FORMAT_OF_SUFFIX = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".parquet": "parquet", ".pq": "parquet"}
@@ -54,7 +56,12 @@ class Input:
 
 
 def expand_inputs(
-    patterns: Sequence[str], format: str | None = None, storage: Storage | None = None, *, skips: bool = False
+    patterns: Sequence[str],
+    format: str | None = None,
+    storage: Storage | None = None,
+    *,
+    skips: bool = False,
+    pins: Pins | None = None,
 ) -> list[Input]:
     """The inputs that files, addresses, globs (sorted by name) and `-` stand for, in the order given.
 
@@ -63,13 +70,15 @@ def expand_inputs(
         format: One of FORMATS for all of them; None looks at each suffix.
         storage: How addresses are reached.
         skips: Give a file whose bytes are no text, or that may not be read, as a refused one.
+        pins: The commits at which repositories of the Hub are read; it is told of new ones.
 
     Raises:
         UsageError: No such file, a folder, a file given twice, a compression that is not known, `-` without format; a
             file that is no text or may not be read, but not where this skips.
         penstock.IoError: An address cannot be reached.
     """
-    given = [each for pattern in patterns for each in _expand(pattern, storage)]
+    hub = _hub_of(patterns, storage, pins)
+    given = [each for pattern in patterns for each in _expand(pattern, storage, hub)]
     addresses = {each.path: each for each in far_of(given)}
     names = [name_of(each) for each in given]
     seen: set[str] = set()
@@ -87,9 +96,20 @@ def expand_inputs(
         return list(pool.map(lambda name: _describe(name, published[name], format, skips, far_files.get(name)), names))
 
 
-def _expand(pattern: str, storage: Storage | None) -> Sequence[str | Address]:
+def _hub_of(patterns: Sequence[str], storage: Storage | None, pins: Pins | None) -> HubFiles | None:
+    """Those among the inputs that lie on the Hub; None: none."""
+    known = [each for each in patterns if is_hub(each)]
+    try:
+        return HubFiles(known, storage or Storage(), pins or Pins()) if known else None
+    except InvalidArgumentError as error:
+        raise UsageError(str(error)) from None
+
+
+def _expand(pattern: str, storage: Storage | None, hub: HubFiles | None) -> Sequence[str | Address]:
     if is_address(pattern):
         try:
+            if hub is not None and is_hub(pattern):
+                return hub.find(pattern, _is_named_as_data)
             return addresses_of(pattern, storage)
         except (InvalidArgumentError, NotFoundError) as error:
             raise UsageError(str(error)) from None
@@ -106,11 +126,24 @@ def _expand(pattern: str, storage: Storage | None) -> Sequence[str | Address]:
     return found
 
 
-def _published_names(names: list[str], addresses: Container[str]) -> dict[str, str]:
+def _is_named_as_data(name: str) -> bool:
+    """Whether a file is read by its suffix, and not because all others are text."""
+    suffixes = ["", *(suffix.lower() for suffix in Path(name).suffixes)]
+    if suffixes[-1] in _COMPRESSION_OF_SUFFIX:
+        suffixes.pop()
+    return suffixes[-1] in (*_FORMAT_OF_SUFFIX, ".txt")
+
+
+def _typed(address: Address) -> str:
+    # A commit would make the bytes of metadata depend on it.
+    return address.typed if isinstance(address, HubAddress) else address.path
+
+
+def _published_names(names: list[str], addresses: Mapping[str, Address]) -> dict[str, str]:
     # A published file holds no absolute path: these lose the folder that all of them share.
     outside = [name for name in names if name != "-" and (Path(name).is_absolute() or name.startswith(".."))]
     absolute = {name: os.path.abspath(name) for name in outside}  # noqa: PTH100 (links stay as they are)
-    absolute.update({name: f"/{name.replace('://', '/', 1)}" for name in names if name in addresses})
+    absolute.update({name: f"/{_typed(each).replace('://', '/', 1)}" for name, each in addresses.items()})
     shared = os.path.commonpath([str(Path(path).parent) for path in absolute.values()]) if absolute else ""
     published = {name: Path(name).as_posix() for name in names}
     published.update({name: Path(path).relative_to(shared).as_posix() for name, path in absolute.items()})

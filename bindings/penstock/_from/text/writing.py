@@ -14,6 +14,7 @@ from penstock._from.engines.engine import REFERENCE, EngineError
 from penstock._from.engines.gigatoken import NAME
 from penstock._from.text.batches import Tokenizing, make_tokenizer
 from penstock._from.text.documents import DocumentReader
+from penstock._from.text.hub_note import HubNote
 from penstock._from.text.inputs import expand_inputs
 from penstock._from.text.recipe import TextFormat, TextRecipe
 from penstock._from.text.request import Request
@@ -25,8 +26,10 @@ from penstock._make.fed import FedRun
 from penstock._make.folders import folder_of
 from penstock._make.python_words import said_in_python
 from penstock._make.run import Run
+from penstock._places.hub import is_hub
 from penstock._places.paths import PathLike, as_paths
 from penstock._places.storage import Storage
+from penstock._places.stores.hub_files import Pins
 
 if TYPE_CHECKING:
     from penstock._make.folder import Folder
@@ -170,16 +173,18 @@ class Source:
         reader: of the inputs.
         work: how documents become tokens.
         tokenizer: of this process.
+        pins: commits of the inputs that lie on the Hub.
     """
 
     request: Request
     reader: DocumentReader
     work: Tokenizing
     tokenizer: DocumentTokenizer
+    pins: Pins
 
 
-def source_of(inputs: Sequence[str], request: Request, storage: Storage | None) -> Source:
-    """Finds the inputs and loads the tokenizer; reads no documents.
+def source_of(inputs: Sequence[str], request: Request, storage: Storage | None, pins: Pins | None = None) -> Source:
+    """Finds the inputs and loads the tokenizer; reads no documents. `pins` as of `expand_inputs`.
 
     Raises:
         UsageError: No such input, or one that the options are not for.
@@ -187,12 +192,13 @@ def source_of(inputs: Sequence[str], request: Request, storage: Storage | None) 
     """
     work = Tokenizing(request.tokenizer_options, request.columns, request.entry_codec, request.skips)
     tokenizer = make_tokenizer(work.tokenizer)
-    found = expand_inputs(inputs, request.format, storage, skips=request.skips)
+    pins = pins or Pins()
+    found = expand_inputs(inputs, request.format, storage, skips=request.skips, pins=pins)
     for each in found:
         if each.format == "text" and (work.columns.ids is not None or work.columns.messages):
             option = "--messages" if work.columns.messages else "--ids-column"
             raise UsageError(f"{each.name}: plain text has no columns: {option} is for JSON lines and Parquet")
-    return Source(request, DocumentReader(found, work.columns, skips=request.skips), work, tokenizer)
+    return Source(request, DocumentReader(found, work.columns, skips=request.skips), work, tokenizer, pins)
 
 
 def write_text(
@@ -219,8 +225,9 @@ def write_text(
     """
     begin = time.perf_counter()
     index("shard_size", request.shard_size, 1)
-    source = source_of(inputs, request, storage)
     folder = folder_of(out, storage, scratch, inputs=inputs)
+    goes_on = resume and any(map(is_hub, inputs))
+    source = source_of(inputs, request, storage, HubNote.read(folder) if goes_on else None)
     holding: dict[str, Any] = {"resume": resume, "overwrite": overwrite, "run": run_id, "clean": clean}
     told = (progress, preparing, uploading)
     try:
@@ -250,7 +257,7 @@ def _without_engine(source: Source, inputs: Sequence[str], storage: Storage | No
         raise EngineError(
             f"{error}; standard input cannot be read again: start anew with --tokenizer-engine tokenizers"
         ) from None
-    slow = source_of(inputs, replace(source.request, tokenizer_engine=REFERENCE), storage)
+    slow = source_of(inputs, replace(source.request, tokenizer_engine=REFERENCE), storage, source.pins)
     slow.tokenizer.slow_because = str(error)
     return slow
 
@@ -282,11 +289,12 @@ def _make(
     try:
         if far:
             told = None if progress is None else lambda done, total: progress(done, total, recipe.summary)
-            Run(recipe, folder, executor, progress=told, **holding).make()
+            run = Run(recipe, folder, executor, progress=told, **holding)
         else:
-            run = FedRun(recipe, folder, executor, **holding)
-            run.uploading = uploading
-            run.make()
+            run = fed = FedRun(recipe, folder, executor, **holding)
+            fed.uploading = uploading
+        run.note = HubNote(source.pins) if source.pins.commits else None
+        run.make()
     except UnusableError as error:
         if isinstance(error, OptionError):  # of the first document: the option may be wrong
             raise

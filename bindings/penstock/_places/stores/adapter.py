@@ -12,6 +12,10 @@ class Changed(Exception):
     """A file is another one than when it was first read; its words say how that is seen."""
 
 
+class Refused(PermissionError):
+    """Access that is refused; its words hold no secret and need none before them."""
+
+
 class Adapter(Protocol):
     """What threads fetch from; blocking calls, of several threads at once. Keys have no slash at either end."""
 

@@ -11,13 +11,18 @@ from typing import Any
 from penstock import _native
 from penstock._base.errors import InvalidArgumentError
 from penstock._places import buckets as _buckets
+from penstock._places.hub import is_hub
 from penstock._places.remote import HTTP, scheme_of
 from penstock._places.storage import Storage
 from penstock._places.stores.adapter import Adapter
 from penstock._places.stores.of_fsspec import OfFsspec
+from penstock._places.stores.of_hub import OfHub
 from penstock._places.stores.of_obstore import OfObstore
 from penstock._places.stores.words import harmless
 
+_HUB = "hub"  # its repositories, apart from its buckets
+# Of a run that reads from the Hub and writes into a bucket; "anonymous" is for both.
+_OF_BUCKETS = ("endpoint", "region", "profile", "anonymous", "requester_pays", "credentials")
 _QUERY = re.compile(r"\?[^/?*\[\]]*=")  # a glob's ? is not followed by a name and its value
 
 
@@ -40,7 +45,7 @@ class ByAddress:
             host, _, key = path[len(scheme) + 3 :].partition("/")
             root = f"{scheme}://{host}"
         else:
-            host, root, key = "", scheme, path
+            host, root, key = "", _HUB if is_hub(path) else scheme, path
         with self._mutex:
             if root not in self._made:
                 self._made[root] = _made_for(scheme, host, path, self._storage)
@@ -127,6 +132,9 @@ def checked(url: str, scheme: str) -> str:
 
 
 def _made_for(scheme: str, host: str, path: str, storage: Storage) -> Adapter:
+    if is_hub(path):
+        _buckets.refuse_fields(storage, scheme, _OF_BUCKETS)
+        return OfHub(storage)
     if scheme not in (*_buckets.SCHEMES, *HTTP):
         return _filesystem_for(scheme, path, storage)
     retries: Any = {

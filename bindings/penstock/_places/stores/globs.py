@@ -5,13 +5,20 @@ from __future__ import annotations
 import errno
 import fnmatch
 from collections.abc import Iterable
+from typing import Protocol
 
-from penstock import _native
 from penstock._base.errors import NotFoundError
 from penstock._places import buckets as _buckets
 from penstock._places.remote import HTTP
 
 _GLOB = frozenset("*?[")
+
+
+class Lists(Protocol):
+    """What lists folders."""
+
+    def list(self, path: str, /) -> list[str]:
+        """Names in a folder; those of folders end with a slash."""
 
 
 def has_glob(path: str) -> bool:
@@ -24,7 +31,7 @@ def has_glob(path: str) -> bool:
     return bool(_GLOB & set(named))
 
 
-def matches(store: _native.Store, pattern: str) -> list[str]:
+def matches(store: Lists, pattern: str) -> list[str]:
     """Paths of a store that a glob matches, sorted; `**` is any folders. One listing a folder.
 
     Raises:
@@ -40,7 +47,7 @@ def matches(store: _native.Store, pattern: str) -> list[str]:
     return found
 
 
-def _walk(store: _native.Store, folder: str, parts: list[str]) -> Iterable[str]:
+def _walk(store: Lists, folder: str, parts: list[str]) -> Iterable[str]:
     names = store.list(folder)
     head, rest = parts[0], parts[1:]
     prefix = folder + "/" if folder and not folder.endswith("://") else folder
@@ -53,7 +60,7 @@ def _walk(store: _native.Store, folder: str, parts: list[str]) -> Iterable[str]:
     yield from _walk_names(store, prefix, names, parts)
 
 
-def _walk_names(store: _native.Store, prefix: str, names: list[str], parts: list[str]) -> Iterable[str]:
+def _walk_names(store: Lists, prefix: str, names: list[str], parts: list[str]) -> Iterable[str]:
     head, rest = parts[0], parts[1:]
     for name in names:
         bare = name.rstrip("/")

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from penstock._base.errors import InvalidArgumentError
 from penstock._places.obstore_errors import Said, of_region
-from penstock._places.stores.adapter import Adapter, Changed
+from penstock._places.stores.adapter import Adapter, Changed, Refused
 
 # Faults of the program, which no other attempt will mend.
 _MISTAKES = (
@@ -40,6 +40,9 @@ def tell(call: Any, files: Told, error: BaseException) -> None:
     adapter = files.adapter
     if isinstance(error, Changed):
         call.refuse("changed", str(error))
+        return
+    if isinstance(error, Refused):
+        call.refuse("refused", str(error))
         return
     told = Said.of(error)
     said = f"{type(error).__name__}: {told.answer or harmless(str(error), files.secrets())}"
