@@ -42,7 +42,8 @@ class Repository:
 
 
 class FakeHub(_Faulty):
-    """The Hub; `requests` is what it was asked: (method, path, headers). `fault(path, number)` as of FaultServer:
+    """The Hub; `requests` is what it was asked: (method, path, headers, their names in lower
+    case). `fault(path, number)` as of FaultServer:
     "429", "503", "reset", or None."""
 
     daemon_threads = True
@@ -112,7 +113,7 @@ class _CdnHandler(_Handler):
     server: Cdn
 
     def do_GET(self) -> None:
-        number = self.server.count((self.path, self.headers.get("Range"), dict(self.headers)))
+        number = self.server.count((self.path, self.headers.get("Range"), lower(self.headers)))
         fault = self.server.fault(self.path, number)
         if fault == "reset":
             self.reset()
@@ -137,7 +138,7 @@ class _HubHandler(_Handler):
 
     def answer(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        number = self.server.count((self.command, self.path, dict(self.headers)))
+        number = self.server.count((self.command, self.path, lower(self.headers)))
         fault = self.server.fault(self.path, number)
         path, _, query = self.path.partition("?")
         if fault == "reset":
@@ -205,8 +206,14 @@ class _HubHandler(_Handler):
         assert isinstance(cdn, Cdn)
         cdn.files[digest] = data
         headers |= {"X-Linked-Size": str(len(data)), "X-Linked-ETag": f'"{digest}"'}
-        self.send(302, {**headers, "Location": f"{cdn.address}/{digest}?X-Signature=s1gnature&n={len(cdn.requests)}"}, b"")
+        self.send(
+            302, {**headers, "Location": f"{cdn.address}/{digest}?X-Signature=s1gnature&n={len(cdn.requests)}"}, b""
+        )
         return None
+
+
+def lower(headers: Any) -> dict[str, str]:
+    return {name.lower(): value for name, value in headers.items()}
 
 
 def entries_of(files: dict[str, bytes], folder: str, recursive: bool) -> list[dict[str, Any]]:

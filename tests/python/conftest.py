@@ -45,6 +45,21 @@ def place(s3_server: str, request: Any, monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 
 @pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
+    """An empty Hub for this test, which HF_ENDPOINT names, and no token: a _hub.FakeHub."""
+    constants = pytest.importorskip("huggingface_hub.constants")
+    from _hub import fake_hub
+
+    for name in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HF_HUB_OFFLINE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "hf_home"))
+    monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(tmp_path / "hf_home" / "token"))
+    with fake_hub() as server:
+        monkeypatch.setenv("HF_ENDPOINT", server.address)
+        yield server
+
+
+@pytest.fixture
 def lender(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Gives `pin_memory=True` ordinary tensors: a _lender.Lender."""
     import penstock._load.loader

@@ -194,12 +194,8 @@ def _metadata(text: str) -> Any:
 
 def _dry_run(inputs: tuple[str, ...], request: Any, given: dict[str, Any]) -> None:
     from penstock._from.text.estimate import estimate
-    from penstock._from.text.far import FarFile
     from penstock._from.text.writing import source_of
 
     source = source_of(inputs, request, given_storage())
-    for each in source.reader.inputs:
-        if isinstance(each.path, FarFile):
-            raise click.UsageError(f"{each.name}: --dry-run looks at files of this machine: copy some of them here")
     workers = given["workers"] or default_workers()
     report_estimate(given, estimate(source, workers), source.tokenizer.dtype, workers)

@@ -223,12 +223,16 @@ class Hub:
     def _range(self, path: HubPath, offset: int, size: int) -> bytearray:
         kind = "" if path.kind == "models" else f"{path.kind}/"
         at = f"{self.endpoint}/{kind}{path.repo}/resolve/{quote(path.revision, safe='')}/{quote(path.path)}"
-        moved = self._moved.pop(at, None)
+        moved = self._moved.get(at)
         if moved is not None:
-            found = self._received(path, moved, {}, offset, size)
-            if found is not None:  # else its signature has ended
-                self._moved[at] = moved
+            try:
+                found = self._received(path, moved, {}, offset, size)
+            except Unanswered:
+                self._moved.pop(at, None)
+                raise
+            if found is not None:
                 return found
+            self._moved.pop(at, None)  # its signature has ended
         found = self._received(path, at, self._headers, offset, size)
         assert found is not None
         return found

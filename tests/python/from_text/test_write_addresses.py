@@ -120,8 +120,13 @@ def test_over_http_and_with_a_password(
         assert "pa55word" not in said["error"] and "s3cret" not in said["error"]
         said = write([f"{server}/*.jsonl"], tmp_path / "out", tokenizer_file, code=2)
         assert "HTTP lists no files" in said["error"]
-        said = write([f"{server}/a.jsonl"], tmp_path / "out", tokenizer_file, "--dry-run", code=2)
-        assert "--dry-run looks at files of this machine" in said["error"]
+        for name in ("a.jsonl", "b/d.jsonl.zst", "f.parquet"):
+            here = write([str(documents / name)], tmp_path / "out", tokenizer_file, "--dry-run")
+            far = write([f"{server}/{name}"], tmp_path / "out", tokenizer_file, "--dry-run")
+            for each in (here, far):
+                del each["sample"]["seconds"], each["estimated"]["seconds"]
+            places = [each.pop("place").replace(str(documents), server) for each in here["documents"]]
+            assert [each.pop("place") for each in far["documents"]] == places and far == here
 
 
 @pytest.mark.parametrize(

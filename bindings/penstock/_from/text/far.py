@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ class FarFiles:
         """Opens nothing yet."""
         self._addresses = list(addresses)
         self._stores: list[Any] | None = None
+        self._mutex = threading.Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return FarFiles, (self._addresses,)
@@ -28,9 +30,10 @@ class FarFiles:
         Raises:
             penstock.InvalidArgumentError: What reads it is not installed; one address lies in another.
         """
-        if self._stores is None:
-            self._stores = stores_of(self._addresses)
-        return self._stores[number]
+        with self._mutex:
+            if self._stores is None:
+                self._stores = stores_of(self._addresses)
+            return self._stores[number]
 
     def size(self, number: int) -> int:
         """Bytes of a file; of one at a commit, which never changes, those that were told first.
@@ -77,6 +80,14 @@ class FarFile:
             penstock.Error: It is not there, or cannot be reached.
         """
         return self._files.size(self._number)
+
+    def head(self, size: int) -> bytes:
+        """The first bytes, at most `size`, of a file that is not empty.
+
+        Raises:
+            penstock.Error: As `size`.
+        """
+        return bytes(self._files.store(self._number).read(str(self), 0, min(size, self.size())))
 
     def open(self, mode: str = "rb") -> FarReader:
         """Its bytes.

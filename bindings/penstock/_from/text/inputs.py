@@ -232,8 +232,11 @@ def _look_into(path: Path | FarFile, name: str, compression: str, sure: bool) ->
         UsageError: It cannot be read for reasons of this machine.
     """
     try:
-        with path.open("rb") as file:
-            head = file.read(sniff.HEAD_BYTES) or b""
+        if isinstance(path, FarFile):
+            head = path.head(sniff.HEAD_BYTES)
+        else:
+            with path.open("rb") as file:
+                head = file.read(sniff.HEAD_BYTES) or b""
         compression = compression or sniff.compression_of(head)
         if compression:
             opened = ByteInput(path, name, compression)

@@ -19,6 +19,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from penstock._base.errors import Error
 from penstock._from.text.compression import ByteInput
 from penstock._from.text.documents import built_in_columns
 from penstock._from.text.inputs import Input
@@ -116,6 +117,8 @@ def _read(source: Input, data: bytes | None, begin: int, end: int) -> bytes:
         with source.path.open("rb") as file:
             file.seek(begin)
             data = file.read(end - begin) or b""
+    except Error as error:  # which names the address
+        raise InputError(str(error)) from error
     except OSError as error:
         raise InputError(f"{source.name}: {error.strerror}") from error
     if len(data) < end - begin:

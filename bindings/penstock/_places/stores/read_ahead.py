@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
-_FIRST_BYTES = 1 << 18  # of a request; each that follows on the one before is twice as large, up to
+# Of a request; each that follows on the one before is twice as large, and begins before it is asked for, from the
+# second one on: the beginning may be all that is wanted.
+_FIRST_BYTES = 1 << 18
 _MOST_BYTES = 8 << 20
 
 
@@ -55,7 +57,7 @@ class FarReader(io.RawIOBase):
 
     def _load(self, wanted: int) -> None:
         """The block that begins here, of which at least so many bytes are wanted."""
-        follows = self._at == self._begins + len(self._block)
+        follows = len(self._block) > 0 and self._at == self._begins + len(self._block)
         ahead, self._ahead = self._ahead, None
         if follows and ahead is not None:
             self._block = memoryview(ahead.result())
