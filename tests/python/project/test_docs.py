@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import gzip
 import importlib
+import io
 import json
 import os
 import re
@@ -271,6 +272,21 @@ def bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
+@pytest.fixture
+def corpus(hub: Any, inputs: Path) -> None:
+    """The dataset of the Hub that docs/recipes.md reads."""
+    arrow, parquet = pytest.importorskip("pyarrow"), importlib.import_module("pyarrow.parquet")
+    files = {"README.md": b"# FineWeb-Edu"}
+    for name, first, stop in (
+        *((f"sample/10BT/00{n}_00000.parquet", n * 200, n * 200 + 200) for n in range(2)),
+        *((f"data/CC-MAIN-20{year}-10/00{n}_00000.parquet", 0, 9) for year in (13, 24) for n in range(2)),
+    ):
+        table = arrow.Table.from_pylist([json.loads(line) for line in rows(first, stop).splitlines()])
+        parquet.write_table(table, buffer := io.BytesIO())
+        files[name] = buffer.getvalue()
+    hub.dataset("HuggingFaceFW/fineweb-edu", files)
+
+
 @pytest.mark.parametrize(
     "page",
     [page for page, found in BLOCKS.items() if any(block.language in ("python", "console") for block in found)],
@@ -284,6 +300,8 @@ def test_what_a_page_tells_to_run_runs_and_prints_what_it_shows(
     folder.mkdir()
     if page.name == "remote.md":
         request.getfixturevalue("bucket")
+    if page.name == "recipes.md":
+        request.getfixturevalue("corpus")
     python = [block for block in BLOCKS[page] if block.language == "python"]
     console = [block for block in BLOCKS[page] if block.language == "console"]
     if python:
