@@ -68,7 +68,8 @@ class FakeHub(_Faulty):
 
 class Cdn(_Faulty):
     """Where files lie; `requests` is what it was asked: (path, Range, headers). `fault(path, number)` as of
-    FaultServer: "cut", "503", "reset", "403" (the signature has ended), or None. It may wait."""
+    FaultServer: "cut", "long", "whole", "range", "gzip", "reset", a status ("403": the signature has ended), or None.
+    It may wait."""
 
     daemon_threads = True
     block_on_close = False
@@ -102,7 +103,16 @@ class _Handler(_FaultyHandler):
                 return
             headers = {**headers, "Content-Range": f"bytes {begin}-{end - 1}/{len(data)}"}
         body = data[begin:end]
-        if fault == "cut":
+        if fault == "whole":
+            self.send(200, {}, data)
+        elif fault == "range":
+            self.send(206, {**headers, "Content-Range": f"bytes 0-{len(body) - 1}/{len(data)}"}, data[: len(body)])
+        elif fault == "gzip":
+            self.send(206, {**headers, "Content-Encoding": "gzip"}, body)
+        elif fault == "long":
+            self.send(206, headers, body + b"more", length=None)
+            self.close_connection = True
+        elif fault == "cut":
             self.send(206 if asked else 200, headers, body[: len(body) // 2], length=len(body))
             self.close_connection = True
         else:

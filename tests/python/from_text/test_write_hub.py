@@ -22,13 +22,12 @@ import pytest
 import zstandard
 from _dirty import said_by_write
 from _hub import TOKEN, FakeHub
-from _places import tree
+from _places import Place, tree
 from _recipes import Far
 from _servers import files_of, free_port
 from penstock._base.errors import IoError
 from penstock._cli import write as command
 from penstock._cli.main import main
-from penstock._places.hub import Unanswered
 from text_corpus import rows, write_jsonl
 
 AT = "hf://datasets/org/name"
@@ -250,13 +249,13 @@ def test_a_run_goes_on_with_its_commit_after_a_kill_though_the_branch_moved(
 ) -> None:
     """And nothing of it is kept on the disk but shards."""
     path = write_jsonl(tmp_path / "a.jsonl", rows() * 6)
-    write([str(path)], tmp_path / "local", tokenizer_file, "--shard-size", "50k")
+    write([str(path)], tmp_path / "local", tokenizer_file, "--shard-size", "200k")
     out, repository = tmp_path / "out", hub.dataset("org/name", {"a.jsonl": path.read_bytes()})
-    arguments = [f"{AT}/*.jsonl", *options(tokenizer_file, out), "--shard-size", "50k", "--workers", "1"]
+    arguments = [f"{AT}/*.jsonl", *options(tokenizer_file, out), "--shard-size", "200k", "--workers", "1"]
     late, over = threading.Event(), threading.Event()
 
     def slow(path: str, number: int) -> None:
-        if number > 3:  # its beginning, and blocks of more shards than wait for workers
+        if number > 4:  # its beginning, and blocks of more shards than wait for workers
             late.set()
             over.wait(60)
 
@@ -299,6 +298,18 @@ def test_a_run_of_which_no_shard_was_finished_leaves_no_note(
     assert write([f"{AT}/a.jsonl"], tmp_path / "out", tokenizer_file, "--resume")["documents"] == 300
 
 
+def test_a_bucket_may_be_written_into(
+    filled: FakeHub, place: Place, local: dict[str, bytes], tokenizer_file: str
+) -> None:
+    """What is said of it is not for the Hub."""
+    there = ["--endpoint", place.server, "--region", "us-east-1"]
+    for more in ([], ["--resume"]):
+        said = write([f"{AT}/data/train-*.jsonl"], place.url, tokenizer_file, *there, *more)
+    assert said["kept_shards"] == said["shards"] and ".hub-revisions" not in place.files()
+    written = penstock.open(place.url, storage=place.storage)
+    assert written.fingerprint == json.loads(local["dataset.json"])["fingerprint"]
+
+
 def test_offline_and_a_wrong_endpoint_are_named(
     hub: FakeHub, tokenizer_file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -332,7 +343,3 @@ def test_a_dry_run_looks_at_places(
     assert not said["sample"]["whole"] or name == "b.jsonl.zst"
     assert abs(said["estimated"]["documents"] / len(content) - 1) < 0.2
     assert not (tmp_path / "out").exists()
-
-
-def test_errors_of_requests_are_told_without_addresses() -> None:
-    assert str(Unanswered("ReadTimeout")) == "ReadTimeout"

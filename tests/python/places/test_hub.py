@@ -16,7 +16,7 @@ from _hub import TOKEN, FakeHub, entries_of
 from _servers import files_of
 from penstock import Storage
 from penstock._base.errors import InvalidArgumentError, IoError
-from penstock._places.hub import Hub, HubPath
+from penstock._places.hub import Hub, HubPath, Unanswered
 from penstock._places.stores.hub_files import HubFiles, Pins, globs_of
 
 DATA = random.Random(0).randbytes(100_000)
@@ -124,6 +124,37 @@ def test_an_address_whose_signature_ended_is_asked_for_again(hub: FakeHub) -> No
     for begin in range(4):
         assert client.read(path, begin, 10) == DATA[begin : begin + 10]
     assert len(hub.paths("/resolve/")) == 2 and len(hub.cdn.requests) == 5
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ("whole", "the server gives no ranges"),
+        ("range", "another range came than was asked for"),
+        ("gzip", "the range came encoded"),
+        ("long", "more bytes came than were asked for"),
+        ("cut", "RemoteProtocolError"),
+        ("reset", "Error"),
+        ("500", "the Hub answered 500"),
+    ],
+)
+def test_what_is_no_range_is_not_taken(hub: FakeHub, fault: str, words: str) -> None:
+    """By its header where that tells: the body is not waited for."""
+    hub.dataset("org/name", {"a": DATA})
+    client, path = Hub(Storage()), HubPath.parse("hf://datasets/org/name/a")
+    hub.cdn.fault = lambda path, number: fault if number < 2 else None
+    for _ in range(2):
+        with pytest.raises(Unanswered, match=words) as refused:
+            client.read(path, 5, 100)
+        assert "s1gnature" not in str(refused.value)
+    assert client.read(path, 5, 100) == DATA[5:105]
+
+
+def test_a_note_that_cannot_be_read_holds_no_commits() -> None:
+    pins = Pins.of_note(Pins({"a": "b"}).note())
+    assert pins.commits == {} and Pins.of_note(None).commits == {}
+    for note in (b"", b"x", b"[1]", b'{"a": 1}', b"\xff"):
+        assert Pins.of_note(note).commits == {}
 
 
 def test_a_limit_of_requests_is_waited_for(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
