@@ -87,7 +87,7 @@ class FedRun(Run):
         try:
             for answer in self.map(self._fed(read)):
                 item = read.popleft()
-                self._write_note()
+                self._write_notes()
                 recipe.append(item, answer, sink.writer(item.number))
                 if item.task is not None:
                     made = sink.finish(recipe.describe_fed(item))
@@ -102,11 +102,12 @@ class FedRun(Run):
         finally:
             sink.close()
 
-    def _write_note(self) -> None:
+    def _write_notes(self) -> None:
         """Before the first shard is made."""
-        if self.note is not None and not self._is_noted and not self.shards.stays:
+        if self.notes and not self._is_noted and not self.shards.stays:
             self.folder.make()
-            self.note.write(self.folder)
+            for each in self.notes:
+                each.write(self.folder)
             self._is_noted = True
 
     def _fed(self, read: deque[Item]) -> Iterator[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,11 +67,11 @@ class Run:
     Attributes:
         folder: where the dataset goes.
         shards: this run's view of it, while the run goes on.
-        note: that is kept while it is unfinished.
+        notes: that are kept while it is unfinished.
     """
 
     shards: ShardFolder
-    note: Note | None = None
+    notes: Sequence[Note] = ()
 
     def __init__(
         self,
@@ -130,7 +130,7 @@ class Run:
             raise InvalidArgumentError(str(error)) from None
 
     def _notes(self) -> list[Note]:
-        return [each for each in (self._stamps, self.note) if each is not None]
+        return [*([self._stamps] if self._stamps is not None else []), *self.notes]
 
     def map(self, items: Iterable[Any], count: int | None = None) -> Iterator[Any]:
         """The workers' answers to the items, in order; `count` of them, if that is known."""

@@ -120,6 +120,11 @@ class ShardFolder:
         """True if a published dataset is there and is not to be replaced: the run can only find it to be the same."""
         return self._published and not self.replaces
 
+    @property
+    def any_before(self) -> bool:
+        """True if finished shards were there when the run began."""
+        return bool(self._finished)
+
     def made_with(self, options: Any) -> int:
         """How many finished shards there are that may be kept and were made with these options, and maybe more.
 

@@ -5,50 +5,41 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from penstock._make.folder import Folder
     from penstock._make.shard_folder import ShardFolder
 
-_FILE = ".text-engine"
+_NAME = ".text-engine"
 
 
 class EngineNote:
-    """Of one run. One thread at a time."""
+    """The note of a run."""
 
-    def __init__(self, shards: ShardFolder, engine: str) -> None:
+    def __init__(self, engine: str) -> None:
         """Of a run with this engine; empty: tokenizers, whose ids need no note."""
-        self._shards = shards
-        self._folder = shards.folder
         self._engine = engine
-        self._is_there = False
+        self._found = ""  # what the note says, where it is there
 
-    def check(self) -> None:
-        """Keeps no shard of another engine.
-
-        Raises:
-            penstock.IoError: The note cannot be read.
-        """
-        if self._shards.stays or not self._shards.made_with(None):
+    def check(self, shards: ShardFolder) -> None:
+        """Keeps no shard of another engine. Raises OSError."""
+        if shards.stays or not shards.any_before:
             return
-        found = self._folder.read_note(_FILE)
-        self._is_there = found is not None
-        if found is not None and found.decode("utf-8", "replace") != self._engine:
-            self._shards.drop_all()
+        found = shards.folder.read_note(_NAME)
+        self._found = (found or b"").decode("utf-8", "replace")
+        if self._found and self._found != self._engine:
+            shards.drop_all()
 
-    def write(self) -> None:
-        """Before a first shard is finished; again: nothing.
+    def write(self, folder: Folder) -> None:
+        """Has it say this engine. Raises OSError."""
+        if self._engine == self._found:
+            return
+        if not self._engine:
+            self.remove(folder)
+            return
+        folder.write_note(_NAME, self._engine.encode())
+        self._found = self._engine
 
-        Raises:
-            penstock.IoError: It cannot be written.
-        """
-        if self._engine and not self._is_there:
-            self._is_there = True
-            self._folder.write_note(_FILE, self._engine.encode())
-
-    def remove(self) -> None:
-        """When the shards are published, or there are none.
-
-        Raises:
-            penstock.IoError: It cannot be removed.
-        """
-        if self._is_there:
-            self._is_there = False
-            self._folder.remove_notes([_FILE])
+    def remove(self, folder: Folder) -> None:
+        """Removes it, if it is there. Raises OSError."""
+        if self._found:
+            self._found = ""
+            folder.remove_notes([_NAME])

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -68,6 +67,7 @@ class TextRecipe(FedRecipe):
 
     Attributes:
         summary: of what is written so far.
+        note: that is kept beside unfinished shards.
     """
 
     compares = True
@@ -105,7 +105,6 @@ class TextRecipe(FedRecipe):
         self._tokenizer = tokenizer
         self._processor: Processor | None = None
         self._skipped: SkipList | None = None
-        self._note: EngineNote | None = None
         self._run: Workshop | None = None
         self._manifest = format.tokenizer
         self._read_documents = 0
@@ -119,6 +118,7 @@ class TextRecipe(FedRecipe):
             engine=tokenizer.engine,
             slow_because=tokenizer.slow_because,
         )
+        self.note = EngineNote(tokenizer.engine)
         self.told: Callable[[int, int, WrittenText], None] = lambda done, total, summary: None
         self.measured: Callable[[int, int], None] = lambda done, total: None
 
@@ -129,7 +129,6 @@ class TextRecipe(FedRecipe):
             "_tokenizer": None,
             "_processor": None,
             "_skipped": None,
-            "_note": None,
         }
         if self._is_fed:  # which read nothing: addresses may hold what is not pickled
             return own
@@ -227,8 +226,7 @@ class TextRecipe(FedRecipe):
     def prepare(self, run: Workshop) -> None:
         self._run = run
         self._skipped = SkipList(run.shards, self._inputs, self._work.skips, self._limit)
-        self._note = EngineNote(run.shards, self.summary.engine)
-        self._note.check()
+        self.note.check(run.shards)
         if not run.is_fed:
             self._pieces = list(self._cut(run))
             if not self._pieces:
@@ -274,23 +272,12 @@ class TextRecipe(FedRecipe):
         return {"tokenizer": self._manifest}
 
     def published(self) -> None:
-        if self._note is not None:
-            self._note.remove()
         self._skips.clean()
         self.summary.skipped = self._skips.count
 
     def gave_up(self, run: Workshop, error: BaseException) -> None:
         if isinstance(error, EngineError):
             run.shards.remove_made(self._options)
-        if self._note is not None and not run.shards.any_finished():
-            self._note.remove()
-
-    @contextmanager
-    def making(self, run: Workshop, waiting: Sequence[Numbered]) -> Iterator[Iterable[Sequence[Numbered]]]:
-        if self._note is not None:
-            self._note.write()
-        with super().making(run, waiting) as together:
-            yield together
 
     @property
     def _is_fed(self) -> bool:
@@ -327,8 +314,6 @@ class TextRecipe(FedRecipe):
                 batches = cut(self._reader.read(task.first_document), self._task_bytes, task.number, names)
 
     def append(self, item: Item, answer: Result, writer: Writer) -> None:
-        if self._note is not None:
-            self._note.write()
         append_result(writer, answer)
         self._skips.add(item.documents, answer.skipped)
         self._read_documents += len(item.documents)

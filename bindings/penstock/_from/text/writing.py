@@ -293,7 +293,7 @@ def _make(
         else:
             run = fed = FedRun(recipe, folder, executor, **holding)
             fed.uploading = uploading
-        run.note = HubNote(source.pins) if source.pins.commits else None
+        run.notes = (recipe.note, *([HubNote(source.pins)] if source.pins.commits else []))
         run.make()
     except UnusableError as error:
         if isinstance(error, OptionError):  # of the first document: the option may be wrong
