@@ -40,6 +40,7 @@ import shuffling
 import sizes
 import stalls
 import throughput
+import token_files
 import training
 import writing
 from record import Record, texts
@@ -64,6 +65,7 @@ MEASUREMENTS = {
     "sizes": sizes.measure,
     "ablation": ablation.measure,
     "writer": writing.measure,
+    "token-files": token_files.measure,
     "remote": remote.measure,
     "shuffle": shuffling.measure,
     "memory": memory.measure,

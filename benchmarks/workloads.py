@@ -6,6 +6,7 @@ import ctypes
 import ctypes.util
 import json
 import shutil
+import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -124,6 +125,10 @@ class Corpora:
         """One file of random u32 tokens."""
         return self._flat(self.size.tokens)
 
+    def token_files(self) -> Path:
+        """Random u32 tokens as megatron.bin and .idx, documents of 800 on average, and the same as bare.npy."""
+        return self._made(f"token-files-{self.size.written_bytes}", self._write_token_files)
+
     def cold_tokens(self) -> Path:
         """The same, larger than what a process may use when it reads cold."""
         return self._flat(self.size.cold_tokens)
@@ -175,6 +180,24 @@ class Corpora:
             for begin in range(0, tokens, 1 << 22):
                 count = min(1 << 22, tokens - begin)
                 file.write(random.integers(0, 1 << 17, count, dtype=np.uint32).tobytes())
+
+    def _write_token_files(self, path: Path) -> None:
+        path.mkdir()
+        count = self.size.written_bytes // TOKEN_BYTES
+        self._write_tokens(path / "megatron.bin", count)
+        lengths = 1 + np.random.default_rng(4).exponential(DOCUMENT_TOKENS, count).astype(np.int64)
+        ends = np.cumsum(lengths)
+        ends = np.append(ends[ends < count], count)
+        starts = np.append(0, ends[:-1])
+        with (path / "megatron.idx").open("wb") as file:  # version 1, int32
+            file.write(struct.pack("<9sQBQQ", b"MMIDIDX", 1, 4, len(ends), len(ends) + 1))
+            file.write(
+                np.diff(ends, prepend=0).astype("<i4").tobytes() + (starts * TOKEN_BYTES).astype("<i8").tobytes()
+            )
+            file.write(np.arange(len(ends) + 1, dtype="<i8").tobytes())
+        with (path / "bare.npy").open("wb") as file:
+            np.lib.format.write_array_header_1_0(file, {"descr": "<u4", "fortran_order": False, "shape": (count,)})
+            file.write((path / "megatron.bin").read_bytes())
 
     def _write_documents(self, path: Path, with_loss: bool = False) -> None:
         random = np.random.default_rng(2)

@@ -16,6 +16,7 @@
 #include "writer/derived/combine.h"
 #include "writer/derived/convert.h"
 #include "writer/derived/joining.h"
+#include "writer/files/stream_input.h"
 #include "writer/folder/commit.h"
 #include "writer/folder/run.h"
 #include "writer/folder/unnamed.h"
@@ -161,6 +162,20 @@ void append_ids(PythonWriter& self, const py::buffer& records, const WriterNumbe
   self.use([&](DatasetWriter& writer) { writer.append_ids(bytes_of(info), numbers_of(ids)); });
 }
 
+using OpenedDataset = std::shared_ptr<layout::Dataset>;
+
+void append_stream(PythonWriter& self, const OpenedDataset& from, std::uint64_t first, const WriterNumbers& lengths) {
+  self.use([&](DatasetWriter& writer) { writer.append_stream(*from, first, numbers_of(lengths)); });
+}
+
+std::pair<std::uint64_t, bool> append_cut(PythonWriter& self, const OpenedDataset& from, std::uint64_t begin,
+                                          std::uint64_t end, std::uint64_t token, bool ends_document, bool is_open) {
+  return self.use([&](DatasetWriter& writer) {
+    const DatasetWriter::CutPart part = writer.append_cut(*from, begin, end, {token, ends_document}, is_open);
+    return std::pair(part.documents, part.is_open);
+  });
+}
+
 std::uint64_t add_entry(PythonWriter& self, const py::bytes& entry, const Columns& columns) {
   const HeldValues held(columns);
   const Bytes bytes = std::as_bytes(std::span(std::string_view(entry)));
@@ -168,6 +183,9 @@ std::uint64_t add_entry(PythonWriter& self, const py::bytes& entry, const Column
 }
 
 void register_dataset_writer(py::module_& module) {
+  module.def(
+      "can_stream", [](const OpenedDataset& from) { return writer::StreamInput::can_read(*from, from->schema); },
+      py::arg("dataset").none(false), "Whether DatasetWriter.append_stream can take records of it.");
   py::class_<PythonWriter, OwnedWriter>(module, "DatasetWriter", "What penstock.Writer writes with.")
       .def(py::init(&make_writer), py::kw_only(), py::arg("path"), py::arg("mode"), py::arg("layout"),
            py::arg("fields"), py::arg("codec"), py::arg("shard_bytes"), py::arg("tokenizer"), py::arg("task"),
@@ -176,6 +194,16 @@ void register_dataset_writer(py::module_& module) {
       .def("append", &append, py::arg("records"), py::arg("entry"), py::arg("columns"))
       .def("append_batch", &append_batch, py::arg("records"), py::arg("lengths"), py::arg("entries"),
            py::arg("entry_ends"), py::arg("columns"))
+      .def(
+          "can_append",
+          [](PythonWriter& self, const OpenedDataset& from) {
+            return self.use([&](const DatasetWriter& writer) { return writer.can_append(*from); });
+          },
+          py::arg("dataset").none(false))
+      .def("append_stream", &append_stream, py::arg("dataset").none(false), py::arg("first"), py::arg("lengths"))
+      .def("append_cut", &append_cut, py::arg("dataset").none(false), py::arg("begin"), py::arg("end"),
+           py::arg("token"), py::arg("ends_document"), py::arg("is_open"),
+           "(documents that began, whether the last one goes on).")
       .def("append_ids", &append_ids, py::arg("records"), py::arg("ids"))
       .def("entry", &add_entry, py::arg("entry"), py::arg("columns"))
       .def(

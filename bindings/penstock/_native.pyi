@@ -66,6 +66,7 @@ __all__: list[str] = [
     "annotate",
     "append",
     "begin_exit",
+    "can_stream",
     "check_columns",
     "check_features",
     "clean",
@@ -1199,9 +1200,28 @@ class DatasetWriter:
         entry_ends: typing.Annotated[numpy.typing.ArrayLike, numpy.uint64],
         columns: collections.abc.Sequence[tuple[typing_extensions.Buffer, collections.abc.Sequence[str]]],
     ) -> None: ...
+    def append_cut(
+        self,
+        dataset: Dataset,
+        begin: typing.SupportsInt | typing.SupportsIndex,
+        end: typing.SupportsInt | typing.SupportsIndex,
+        token: typing.SupportsInt | typing.SupportsIndex,
+        ends_document: bool,
+        is_open: bool,
+    ) -> tuple[int, bool]:
+        """
+        (documents that began, whether the last one goes on).
+        """
     def append_ids(
         self, records: typing_extensions.Buffer, ids: typing.Annotated[numpy.typing.ArrayLike, numpy.uint64]
     ) -> None: ...
+    def append_stream(
+        self,
+        dataset: Dataset,
+        first: typing.SupportsInt | typing.SupportsIndex,
+        lengths: typing.Annotated[numpy.typing.ArrayLike, numpy.uint64],
+    ) -> None: ...
+    def can_append(self, dataset: Dataset) -> bool: ...
     def commit(self) -> None: ...
     def entry(
         self,
@@ -1396,6 +1416,11 @@ def append(path: str, more: collections.abc.Sequence[str], resume: bool, progres
 def begin_exit() -> None:
     """
     The interpreter ends: other threads stay in native code.
+    """
+
+def can_stream(dataset: Dataset) -> bool:
+    """
+    Whether DatasetWriter.append_stream can take records of it.
     """
 
 def check_columns(columns: str, categories: collections.abc.Sequence[collections.abc.Sequence[str]]) -> None:

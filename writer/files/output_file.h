@@ -1,6 +1,6 @@
 // OutputFile: one file of a shard and its side file of CRC32C values, written from front to back.
 //
-// One thread at a time. Memory is a buffer of 1 MiB and one of 64 KiB, whatever the file's size. The first error is
+// One thread at a time. Memory is a buffer of 128 KiB and one of 64 KiB, whatever the file's size. The first error is
 // final.
 #pragma once
 
@@ -16,6 +16,10 @@ namespace penstock::writer {
 
 class OutputFile {
  public:
+  /// What is written by one call. It stays in a core's cache from its CRC to the copy into the page cache, and the
+  /// kernel finds pages for it at hand where larger ones have to be made.
+  static constexpr std::size_t kPieceBytes = 128U << 10;
+
   /// Creates `name` and `name`.crc in the folder `at`, shown in messages as `path`. Throws IoError.
   OutputFile(int at, const std::string& name, const std::string& path);
 
@@ -32,10 +36,13 @@ class OutputFile {
   void finish();
 
   [[nodiscard]] std::uint64_t bytes() const noexcept { return written_ + buffer_.size(); }
+  /// Bytes after which a write is not copied into the buffer first.
+  [[nodiscard]] std::size_t until_piece() const noexcept { return kPieceBytes - buffer_.size(); }
 
  private:
   void flush();
   void put(std::span<const std::byte> bytes);
+  void ask_for_room() noexcept;
   void flush_crcs();
 
   std::string path_;
@@ -44,6 +51,7 @@ class OutputFile {
   std::vector<std::byte> buffer_;
   std::vector<std::uint32_t> crcs_;
   std::uint64_t written_ = 0;
+  std::uint64_t room_ = 0;  // bytes that the file system has set aside for it
   std::uint64_t crcs_written_ = 0;
 };
 

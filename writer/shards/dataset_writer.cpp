@@ -37,6 +37,12 @@ WriterOptions checked(WriterOptions options) {
   return options;
 }
 
+Bytes entry_of(std::size_t i, Bytes entries, std::span<const std::uint64_t> ends) {
+  if (ends.empty()) return {};
+  const std::uint64_t begin = i == 0 ? 0 : ends[i - 1];
+  return entries.subspan(begin, ends[i] - begin);
+}
+
 }  // namespace
 
 DatasetWriter::DatasetWriter(const std::string& path, WriterOptions options)
@@ -63,18 +69,6 @@ void DatasetWriter::check_usable() const {
     refuse("{}: this writer belongs to the process that made it, not to its fork", folder_.path());
 }
 
-// Arguments were checked: what fails now failed half-way, so that this shard cannot be gone on with.
-template <typename Action>
-void DatasetWriter::guarded(Action&& action) {
-  try {
-    action();
-  } catch (const std::exception& error) {
-    failure_ = error.what();
-    shard_.reset();
-    throw;
-  }
-}
-
 ShardWriter& DatasetWriter::shard() {
   if (!shard_) {
     shard_.emplace(folder_, options_.shard.value_or(finished_.size()), options_.format, options_.task_json,
@@ -90,8 +84,12 @@ void DatasetWriter::finish_shard() {
   shard_.reset();
 }
 
+bool DatasetWriter::is_full() const noexcept {
+  return !options_.shard && shard_ && shard_->bytes() >= options_.shard_bytes;
+}
+
 void DatasetWriter::roll() {
-  if (!options_.shard && shard_ && shard_->bytes() >= options_.shard_bytes) finish_shard();
+  if (is_full()) finish_shard();
 }
 
 void DatasetWriter::append(Bytes records, std::optional<Bytes> entry, const NamedValues& values) {
@@ -207,25 +205,37 @@ void DatasetWriter::append_batch(Bytes records, std::span<const std::uint64_t> l
   const layout::Format& format = options_.format;
   const std::uint64_t record_bytes = format.schema.record_bytes();
   guarded([&] {
+    if (format.is_ids()) return append_with_ids(records, lengths, entries, entry_ends, own);
     std::uint64_t at = 0;
+    std::uint64_t written = 0;
+    const auto write = [&] {  // documents that follow one another at once
+      if (written < at) shard().write_counted(records.subspan(written, at - written));
+      written = at;
+    };
     for (std::size_t i = 0; i < lengths.size(); ++i) {
-      const std::uint64_t begin = i == 0 || entry_ends.empty() ? 0 : entry_ends[i - 1];
-      const Bytes entry = entry_ends.empty() ? Bytes() : entries.subspan(begin, entry_ends[i] - begin);
-      const Bytes part = records.subspan(at, lengths[i] * record_bytes);
-      at += part.size();
-      if (format.is_ids()) {
-        const std::uint64_t id = first_entry_ + shard().add_entry(entry);
-        shard().add_values(own, i, names_);
-        append_ids(part, std::span(&id, 1));
-        continue;
-      }
-      if (format.has_metadata()) shard().begin_span(entry);
+      if (format.has_metadata()) shard().begin_span(entry_of(i, entries, entry_ends));
       shard().add_values(own, i, names_);
-      shard().write_records(part);
+      shard().count_records(lengths[i]);
+      at += lengths[i] * record_bytes;
       records_ += lengths[i];
-      roll();
+      if (!is_full()) continue;
+      write();
+      finish_shard();
     }
+    write();
   });
+}
+
+// Each document has an entry of its own.
+void DatasetWriter::append_with_ids(Bytes records, std::span<const std::uint64_t> lengths, Bytes entries,
+                                    std::span<const std::uint64_t> entry_ends, const ColumnValues& own) {
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    const std::uint64_t id = first_entry_ + shard().add_entry(entry_of(i, entries, entry_ends));
+    shard().add_values(own, i, names_);
+    const Bytes part = records.first(lengths[i] * options_.format.schema.record_bytes());
+    append_ids(part, std::span(&id, 1));
+    records = records.subspan(part.size());
+  }
 }
 
 std::uint64_t DatasetWriter::entry(Bytes entry, const NamedValues& values) {

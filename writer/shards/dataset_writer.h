@@ -5,6 +5,7 @@
 // After a failed write the writer can only be aborted. One thread at a time; not in a forked child.
 #pragma once
 
+#include "layout/dataset.h"
 #include "layout/dataset/manifest.h"
 #include "writer/folder/dataset_folder.h"
 #include "writer/shards/features.h"
@@ -12,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <optional>
 #include <span>
 #include <string>
@@ -59,6 +61,27 @@ class DatasetWriter {
   void append_batch(Bytes records, std::span<const std::uint64_t> lengths, Bytes entries,
                     std::span<const std::uint64_t> entry_ends, const NamedValues& values = {});
 
+  /// True if append_stream() and append_cut() take records of `from`: StreamInput can read it, this writes one shard,
+  /// and its documents have neither metadata nor columns.
+  [[nodiscard]] bool can_append(const layout::Dataset& from) const;
+
+  /// As append_batch() of the records of `from` from record `first` on. `lengths` in records; of a token stream one, of
+  /// all records. Throws what StreamInput does: what was read before is written, and the writer has failed.
+  void append_stream(const layout::Dataset& from, std::uint64_t first, std::span<const std::uint64_t> lengths);
+
+  /// A token that cuts records into documents: the last one of each, or the first one.
+  struct Cut {
+    std::uint64_t token = 0;
+    bool ends_document = true;
+  };
+  struct CutPart {
+    std::uint64_t documents = 0;  // that began
+    bool is_open = false;         // the last one goes on with what is appended next
+  };
+  /// The same of records [begin, end), cut by a token. `is_open`: they begin within the document that the call before
+  /// left open.
+  CutPart append_cut(const layout::Dataset& from, std::uint64_t begin, std::uint64_t end, const Cut& cut, bool is_open);
+
   /// Ids layout: adds an entry; its number among all entries of this writer.
   std::uint64_t entry(Bytes entry, const NamedValues& values = {});
 
@@ -88,18 +111,31 @@ class DatasetWriter {
  private:
   void check_usable() const;
   void check_entries(Bytes entries) const;
+  void check_can_append(const layout::Dataset& from) const;
   void check_values(const NamedValues& values, std::uint64_t documents) const;
   ColumnValues numbered(const NamedValues& values, std::uint64_t documents);
   void add_names(const NamedValues& values);
   void check_batch(Bytes records, std::span<const std::uint64_t> lengths, Bytes entries,
                    std::span<const std::uint64_t> entry_ends) const;
   ShardWriter& shard();
+  [[nodiscard]] bool is_full() const noexcept;
   void finish_shard();
   void publish();
   void roll();
+  void append_with_ids(Bytes records, std::span<const std::uint64_t> lengths, Bytes entries,
+                       std::span<const std::uint64_t> entry_ends, const ColumnValues& own);
   void check_ids(std::span<const std::uint64_t> ids, std::uint64_t count) const;
+  // Arguments were checked: what fails now failed half-way, so that this shard cannot be gone on with.
   template <typename Action>
-  void guarded(Action&& action);
+  void guarded(Action&& action) {
+    try {
+      action();
+    } catch (const std::exception& error) {
+      failure_ = error.what();
+      shard_.reset();
+      throw;
+    }
+  }
 
   WriterOptions options_;
   DatasetFolder folder_;

@@ -3,6 +3,7 @@
 #include "core/base/error.h"
 #include "layout/dataset/format.h"
 
+#include <algorithm>
 #include <cassert>
 #include <tuple>
 #include <utility>
@@ -44,7 +45,7 @@ void ShardWriter::create_files(const std::vector<layout::Categories>& first) {
 }
 
 std::uint64_t ShardWriter::bytes() const noexcept {
-  return (stream_ ? stream_->bytes() : 0) + (data_ ? data_->bytes() : 0) + (columns_ ? columns_->bytes() : 0);
+  return records_ * format_.stored_record_bytes() + (data_ ? data_->bytes() : 0) + (columns_ ? columns_->bytes() : 0);
 }
 
 void ShardWriter::begin_entry() {
@@ -127,17 +128,34 @@ void ShardWriter::write_directory(std::uint64_t count) {
 void ShardWriter::write_records(std::span<const std::byte> records) {
   if (records.empty()) return;
   const std::uint64_t record_bytes = format_.stored_record_bytes();
-  const std::uint64_t count = records.size() / record_bytes;
-  assert(records.size() % record_bytes == 0);
-  assert(!format_.is_compact() || entries_ != 0);
-  if (format_.is_compact()) write_directory(count);
   if (format_.is_ids() && runs_.update(records, record_bytes)) {
     raise(ErrorKind::InvalidArgument, "a metadata_id that no entry of shard {} has", number_);
   }
-  stream_->write(records);
-  field_digests_.update(records);
+  count_records(records.size() / record_bytes);
+  write_counted(records);
+}
+
+void ShardWriter::count_records(std::uint64_t count) {
+  assert(!format_.is_compact() || entries_ != 0 || count == 0);
+  if (format_.is_compact()) write_directory(count);
   records_ += count;
   span_records_ += count;
+}
+
+std::uint64_t ShardWriter::best_count() const noexcept {
+  return std::max<std::uint64_t>(1, stream_->until_piece() / format_.stored_record_bytes());
+}
+
+// Piece after piece, so that the digest reads what the write has left in the core's cache.
+void ShardWriter::write_counted(std::span<const std::byte> records) {
+  const std::uint64_t record_bytes = format_.stored_record_bytes();
+  assert(records.size() % record_bytes == 0);
+  while (!records.empty()) {
+    const auto part = records.first(std::min<std::uint64_t>(records.size(), best_count() * record_bytes));
+    stream_->write(part);
+    field_digests_.update(part);
+    records = records.subspan(part.size());
+  }
 }
 
 layout::ShardInfo ShardWriter::finish_files() {

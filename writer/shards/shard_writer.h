@@ -49,10 +49,17 @@ class ShardWriter {
   /// Appends whole stored records (in the ids layout with ids that add_entry gave).
   void write_records(std::span<const std::byte> records);
 
+  /// The same in two steps, for spans that follow one another in memory: `count` records belong to the span under way;
+  /// and whole stored records that were counted. Not for the ids layout.
+  void count_records(std::uint64_t count);
+  void write_counted(std::span<const std::byte> records);
+  /// Whole records that write_counted() takes best at once.
+  [[nodiscard]] std::uint64_t best_count() const noexcept;
+
   /// What goes into shard.json as its task.
   void set_task(std::string task_json) { task_json_ = std::move(task_json); }
 
-  /// Bytes of records, entries and values so far.
+  /// Bytes of records that were counted, entries and values so far.
   [[nodiscard]] std::uint64_t bytes() const noexcept;
   [[nodiscard]] std::uint64_t records() const noexcept { return records_; }
   [[nodiscard]] std::uint64_t entries() const noexcept { return entries_; }

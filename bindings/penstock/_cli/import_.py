@@ -114,7 +114,7 @@ def _names(context: click.Context, option: click.Parameter, value: str | None) -
     help="Cells of several files: exact refuses files whose genes differ; inner keeps the genes that all files have, "
     "outer those that any file has.",
 )
-@click.option("--workers", type=click.IntRange(1), help="Number of processes. Default: one for each core.")
+@click.option("--workers", type=click.IntRange(1), help="Number of workers. Default: one for each core.")
 @ray_option
 @click.option("--resume", is_flag=True, help="Go on with an interrupted run: keep its finished shards.")
 @click.option("--overwrite", is_flag=True, help="Replace the dataset in --out, once the new one is whole.")

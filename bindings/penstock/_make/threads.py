@@ -14,6 +14,22 @@ from penstock._make.workers import answer
 
 _ITEMS_EACH = 2  # as of processes: one in work, one waiting
 _PATIENCE = 10.0  # seconds for items in work, when the run is given up
+_own = threading.local()
+
+
+class StoppedError(BaseException):
+    """The pool of this thread was closed."""
+
+
+def check_stopped() -> None:
+    """Called between the steps of an item's work.
+
+    Raises:
+        StoppedError: This thread is one of a pool that was closed.
+    """
+    stopped: threading.Event | None = getattr(_own, "stopped", None)
+    if stopped is not None and stopped.is_set():
+        raise StoppedError
 
 
 class ThreadPool(InOrder):
@@ -31,6 +47,7 @@ class ThreadPool(InOrder):
         self._items: queue.SimpleQueue[tuple[int, Any] | None] = queue.SimpleQueue()
         self._answers: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
         self._in_work = 0
+        self._stopped = threading.Event()
 
     @property
     def started(self) -> int:
@@ -59,7 +76,8 @@ class ThreadPool(InOrder):
         """Nothing: a thread ends when the pool is closed."""
 
     def close(self) -> None:
-        """Ends the threads: each after the item that it works on. May be called twice."""
+        """Ends the threads: each after the step, or the item, that it works on. May be called twice."""
+        self._stopped.set()
         with suppress(queue.Empty):
             while True:
                 self._items.get_nowait()
@@ -77,6 +95,7 @@ class ThreadPool(InOrder):
 
     def _run(self, is_first: bool) -> None:
         process: Any = None
+        _own.stopped = self._stopped
         while (given := self._items.get()) is not None:
             number, item = given
             try:

@@ -194,8 +194,7 @@ class Writer:
         else:
             encoded = self._encode(metadata)
             self._native.append(packed, encoded, self._columns.pack(columns, None))
-        self._documents += 1
-        self._upload()
+        self._appended(1)
 
     def append_batch(
         self,
@@ -239,8 +238,7 @@ class Writer:
         self._native.append_batch(
             packed, counts, b"" if joined is None else joined, ends, self._columns.pack(columns, len(counts))
         )
-        self._documents += len(counts)
-        self._upload()
+        self._appended(len(counts))
 
     def _joined(self, metadata: Iterable[Any] | None, encoded: Any) -> tuple[Any, npt.NDArray[np.uint64]]:
         """The entries of a batch end to end (None: there are none to be given), and where each ends."""
@@ -287,7 +285,9 @@ class Writer:
         """Bytes that were uploaded, and of all files that are to be: (0, 0) on a local disk."""
         return (0, 0) if self._uploads is None else self._uploads.uploaded
 
-    def _upload(self) -> None:
+    def _appended(self, documents: int) -> None:
+        """Counts what the native writer has taken, and uploads what it has finished."""
+        self._documents += documents
         if self._uploads is not None:
             self._uploads.advance(self._native)
 

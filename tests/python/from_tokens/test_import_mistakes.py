@@ -118,9 +118,9 @@ def test_commit_of_no_folder_says_what_is_wanted(
 
 
 def test_a_script_whose_workers_import_it_is_told_of_the_guard(tmp_path: Path) -> None:
-    TOKENS.tofile(tmp_path / "a.bin")
     script = tmp_path / "script.py"
-    call = "penstock.import_tokens(['a.bin', 'a.bin'], 'out', dtype='u2', shard_size=100, workers=2)"
+    folder = str(GOLDEN / "mds" / "tokens")  # which processes read
+    call = f"penstock.import_tokens({folder!r}, 'out', shard_size=100, workers=2)"
     script.write_text(f"import penstock\n{call}\n")
     done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert done.returncode == 1

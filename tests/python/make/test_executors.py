@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,8 +16,9 @@ from typing import Any
 import pytest
 from penstock._cli.main import main
 from penstock._make.errors import InputError, WorkerError
-from penstock._make.executors import Here, Processes, executor_of, is_far
+from penstock._make.executors import Here, Processes, Threads, executor_of, is_far
 from penstock._make.pools import results_of
+from penstock._make.threads import check_stopped
 
 
 class Square:
@@ -36,8 +38,11 @@ class Square:
     def place(self, item: int) -> str:
         return f"item {item}"
 
+    def for_thread(self) -> Square:
+        return self
 
-@pytest.fixture(params=[Here(), Processes(3)], ids=repr)  # tests/ray has the same of a cluster
+
+@pytest.fixture(params=[Here(), Processes(3), Threads(3)], ids=repr)  # tests/ray has the same of a cluster
 def workers(request: pytest.FixtureRequest) -> Iterator[Any]:
     pool = request.param.pool(Square())
     yield pool
@@ -77,6 +82,45 @@ def test_a_killed_process_is_an_error_that_says_so() -> None:
             list(results_of(workers, [1, 14]))
     finally:
         workers.close()
+
+
+class Endless:
+    """Works until it is stopped."""
+
+    def __init__(self) -> None:
+        self.begun, self.ended = threading.Semaphore(0), list[int]()
+
+    def begin(self) -> Callable[[int], int]:
+        def work(item: int) -> int:
+            self.begun.release()
+            try:
+                while True:
+                    check_stopped()
+                    time.sleep(0.001)
+            finally:
+                self.ended.append(item)
+
+        return work
+
+    def place(self, item: int) -> str:
+        return f"item {item}"
+
+    def for_thread(self) -> Endless:
+        return self
+
+
+def test_threads_stop_at_their_next_step() -> None:
+    work = Endless()
+    pool = Threads(2).pool(work)
+    pool.submit(5)
+    pool.submit(6)
+    assert work.begun.acquire(timeout=20) and work.begun.acquire(timeout=20)
+    pool.submit(7)  # waits, and is never begun
+    pool.submit(8)
+    assert not pool.has_room() and pool.pending() and pool.started == 2
+    pool.close()
+    assert sorted(work.ended) == [5, 6]
+    check_stopped()  # nothing: this thread is of no pool
 
 
 def test_workers_say_who_works() -> None:

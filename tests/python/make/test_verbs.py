@@ -195,7 +195,7 @@ class TestInAFolder:
         assert told == sorted(told) and told[-1][0] == told[-1][1] > 0
         assert penstock.verify(tmp_path / "one") and not list(tmp_path.glob(".*"))
 
-    @for_recipes("workers", [*((name, 1) for name in ONE_OF_EACH), ("shuffled documents", NEAR)])
+    @for_recipes("workers", [*((name, 1) for name in ONE_OF_EACH), ("tokens", 2), ("shuffled documents", NEAR)])
     def test_a_stopped_run_is_told_and_goes_on(self, recipe: Recipe, data: Path, tmp_path: Path, workers: Any) -> None:
         out = tmp_path / "out"
         with pytest.raises(KeyboardInterrupt) as stopped:
@@ -226,7 +226,7 @@ class TestInAFolder:
         recipe.make(data, out, overwrite=True)
         assert content(tree(out)) == content(before)
 
-    @for_recipes("when", [("text by processes", 0), ("tokens", 0), ("cells by rows", 0), ("shuffled documents", 0.5)])
+    @for_recipes("when", [("text by processes", 0), ("cells by rows", 0), ("shuffled documents", 0.5)])
     def test_a_killed_worker_is_told_and_the_run_goes_on(
         self, recipe: Recipe, data: Path, tmp_path: Path, when: float
     ) -> None:
@@ -238,7 +238,7 @@ class TestInAFolder:
         recipe.make(data, tmp_path / "whole")
         assert tree(tmp_path / "out") == tree(tmp_path / "whole")
 
-    @for_recipes("how", [("text", signal.SIGINT), ("shuffled documents", signal.SIGKILL)])
+    @for_recipes("how", [("text", signal.SIGINT), ("tokens", signal.SIGINT), ("shuffled documents", signal.SIGKILL)])
     def test_an_ended_run_goes_on(self, recipe: Recipe, data: Path, tmp_path: Path, how: signal.Signals) -> None:
         out = tmp_path / "out"
         command = recipe.commanded(data, out, "--workers", 2)

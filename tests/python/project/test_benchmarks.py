@@ -38,6 +38,7 @@ EXPECTED: dict[str, tuple[set[str], set[tuple[str, str]]]] = {
     "sizes": ({"sizes"}, set()),
     "ablation": ({"ablation"}, {("ablation", "times")}),
     "writer": ({"writer"}, {("writer", "ratio")}),
+    "token-files": ({"token files"}, {("token files", "ratio")}),
     "remote": ({"remote"}, {("remote", "ratio"), ("remote", "ms")}),
     "shuffle": ({"shuffle"}, {("shuffle", "ratio")}),
     "memory": ({"memory"}, {("memory", "MiB")}),
@@ -100,7 +101,8 @@ def test_a_measurement_gives_its_lines_with_all_that_is_needed_to_judge_them(all
         assert line["repeats"] == len(line["values"]) >= 1
         assert line["lowest"] <= line["median"] <= line["highest"]
     without = ("permutation", "import", "opening", "shards", "ready", "columns", "metrics", "stalls", "remote",
-               "shuffle", "checks", "node", "mixture", "cells", "packing", "cache", "per-shard", "draws")  # fmt: skip
+               "shuffle", "checks", "node", "mixture", "cells", "packing", "cache", "per-shard", "draws",
+               "token-files")  # fmt: skip
     assert (folder / "charts" / f"benchmark-{measurement}.png").exists() == (measurement not in without)
     what_was_measured_is_plausible(measurement, {line["what"]: line["values"] for line in lines})
 

@@ -17,7 +17,7 @@ from penstock._from.tokens.in_place import InPlace
 from penstock._from.tokens.plan import make_plan
 from penstock._from.tokens.reader import Boundary, Input
 from penstock._from.tokens.recipe import ImportedTokens, TokenRecipe
-from penstock._make.executors import executor_of, is_far
+from penstock._make.executors import Processes, Threads, executor_of, is_far
 from penstock._make.folders import folder_of
 from penstock._make.run import Run
 from penstock._places.paths import PathLike, as_paths
@@ -63,7 +63,9 @@ def import_tokens(
             nanoGPT's files have it.
         begin_of_document: the token with which a document begins, likewise. llm.c's and modded-nanogpt's files have it.
         shard_size: bytes of tokens that a shard is made of; a file that cannot be cut is not.
-        workers: processes; 1: this one alone. Or an executor, such as penstock.ray.Cluster.
+        workers: how many; 1: this process alone. Threads where native code makes the shards (files of bare tokens,
+            Megatron's, datatrove's and others of this machine, without metadata, into a folder of it), else processes.
+            Or an executor, such as penstock.ray.Cluster.
         resume: keep the finished shards of a run that did not end and had the same inputs and options.
         overwrite: replace a dataset that is there, once the new one is whole.
         storage: how addresses are reached.
@@ -119,6 +121,8 @@ def import_tokens(
     }
     plan = make_plan(found, options, dtype, most)
     sides = None if boundary is None else _sides(plan.inputs, boundary)
+    if plan.is_native and folder.is_here and isinstance(executor, Processes):
+        executor = Threads(executor.count)
     run = Run(TokenRecipe(plan), folder, executor, resume=resume, overwrite=overwrite, progress=progress)
     made = run.make()
     done = ImportedTokens(

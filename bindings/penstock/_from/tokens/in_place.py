@@ -20,6 +20,8 @@ from penstock._data.open import open as open_dataset
 from penstock._from.tokens.olmo import Rows
 from penstock._from.tokens.reader import AUTO, ENTRY_BYTES, TOKEN, Boundary, Input, Part, Piece, check_integers
 from penstock._from.tokens.records import BLOCK, Records, runs
+from penstock._make.streamed import append_cut, append_documents, append_records, can_append
+from penstock._make.writer import Writer
 
 _LOOK = 1 << 20  # documents whose lengths are read at once
 _LONGEST = 1 << 28  # tokens of a document that is cut at a token, which is held in memory
@@ -36,7 +38,11 @@ class Ends(NamedTuple):
 
 
 class InPlace:
-    """One file or folder, opened by penstock.open."""
+    """One file or folder, opened by penstock.open.
+
+    Attributes:
+        is_native: native code can append all of it to a writer whose documents have no metadata.
+    """
 
     def __init__(self, given: Input) -> None:
         """Opens it.
@@ -65,6 +71,7 @@ class InPlace:
         self._record_bytes = self._records.bytes
         self._rows = Rows.of(given, self.dataset)
         self.has_metadata = self._rows is not None
+        self.is_native = not self.has_metadata and _native.can_stream(self.dataset._native)
 
     def identity(self) -> str:
         """Its fingerprint: sizes, first and last bytes, and all that says where documents begin."""
@@ -104,6 +111,28 @@ class InPlace:
         if self._bound is None:
             return self._stream(piece.begin, piece.end)
         return self._between_bounds(piece.begin, piece.end, self._bound)
+
+    def append_to(self, writer: Writer, piece: Piece) -> bool:
+        """Has native code append a piece, which is the same as its parts; False: it cannot, nothing was appended.
+
+        Raises:
+            InvalidArgumentError: a token does not fit.
+            penstock.Error: as of a read, as of the writer.
+        """
+        if not self.is_native or not can_append(writer, self.dataset):
+            return False
+        if self._bound is not None:
+            ends = self._bound.by == "end_of_document"
+            append_cut(writer, self.dataset, piece.begin, piece.end, self._bound.token, ends=ends)
+        elif not self._has_own:
+            append_records(writer, self.dataset, piece.begin, piece.end)
+        else:
+            at = piece.at
+            for first in range(piece.begin, piece.end, _LOOK // 16):
+                count = min(_LOOK // 16, piece.end - first)
+                lengths = _native.document_lengths(self.dataset._native, first, count)
+                at = append_documents(writer, self.dataset, at, lengths)
+        return True
 
     def ends(self) -> list[Ends]:
         """The first and the last token of each file that has tokens."""

@@ -28,6 +28,7 @@ class Plan:
         codec: of entries; None: tokens without documents.
         options: what the caller chose.
         files: of this machine that the inputs are made of.
+        is_native: native code makes the shards, without the GIL.
     """
 
     inputs: list[Input]
@@ -37,6 +38,7 @@ class Plan:
     options: dict[str, Any]
     files: list[str]
     tasks: Sequence[Task]
+    is_native: bool = True
 
     def identity(self) -> dict[str, Any]:
         """What shard.json says of it; two runs of other options differ in it."""
@@ -77,6 +79,7 @@ def make_plan(inputs: list[Input], options: dict[str, Any], dtype: str | None, t
             plan.inputs.append(each)
             plan.identities.append(reader.identity())
             plan.files += reader.files()
+            plan.is_native = plan.is_native and isinstance(reader, InPlace) and reader.is_native
         finally:
             reader.close()
     plan.tasks = cutter.finish()

@@ -12,10 +12,12 @@ from penstock._base.errors import InvalidArgumentError
 from penstock._from.tokens.cutting import Slice, Task
 from penstock._from.tokens.entries import encode
 from penstock._from.tokens.formats import open_reader
+from penstock._from.tokens.in_place import InPlace
 from penstock._from.tokens.plan import Plan
 from penstock._from.tokens.reader import TOKEN, Input, Part, Reader
 from penstock._make.base_recipe import BaseRecipe
 from penstock._make.place import Numbered
+from penstock._make.threads import check_stopped
 from penstock._make.writer import Writer
 
 
@@ -102,13 +104,29 @@ class TokenRecipe(BaseRecipe):
         for each in task.task.slices:
             reader = open_reader(task.inputs[each.source])
             try:
-                self._append(writer, reader, each, task.inputs[each.source].name)
+                name = task.inputs[each.source].name
+                if not isinstance(reader, InPlace) or not self._stream(writer, reader, each, name):
+                    self._append(writer, reader, each, name)
             finally:
                 reader.close()
+
+    def _stream(self, writer: Writer, reader: InPlace, each: Slice, path: str) -> bool:
+        try:
+            return reader.append_to(writer, each.piece)
+        except InvalidArgumentError as error:
+            documents = records = 0
+            for part in reader.parts(each.piece):  # again, for the number of the token
+                misfit = self._misfit(reader, part, each.piece.begin, documents, records)
+                if misfit:
+                    raise InvalidArgumentError(f"{path}: {misfit}") from None
+                documents += 0 if part.lengths is None else len(part.lengths)
+                records += len(part.fields[TOKEN])
+            raise InvalidArgumentError(f"{path}: {error}") from None
 
     def _append(self, writer: Writer, reader: Reader, each: Slice, path: str) -> None:
         documents = records = 0
         for part in reader.parts(each.piece):
+            check_stopped()
             try:
                 self._append_part(writer, part)
             except InvalidArgumentError as error:

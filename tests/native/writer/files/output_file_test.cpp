@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cstring>
@@ -57,12 +58,30 @@ void expect_right_in_writes_of(std::size_t size, const std::vector<std::size_t>&
 }
 
 TEST(OutputFile, BytesAndBlockCrcsAreRightHoweverTheyAreCutIntoWrites) {
-  for (const std::size_t size : {0UL, 1UL, 4095UL, 4096UL, 4097UL, (1UL << 20) - 1, 1UL << 20, (1UL << 20) + 5000}) {
+  constexpr std::size_t kPiece = OutputFile::kPieceBytes;
+  for (const std::size_t size : {0UL, 1UL, 4095UL, 4096UL, 4097UL, kPiece - 1, kPiece, kPiece + 5000, 9 * kPiece}) {
     expect_right_in_writes_of(size, {8999, 0, 1, 4096, 17, 5000});
   }
-  // Appends as large as the buffer are written from where they are; from 8 MiB on the disk is at work before the end.
+  // Appends as large as a piece are written from where they are; from 8 MiB on the disk is at work before the end.
   constexpr std::size_t kMib = 1 << 20;
   expect_right_in_writes_of(19'000'001, {3 * kMib + 5, 7, 4 * kMib, kMib - 5 - 7, 5 * kMib, 1, kMib, 19'000'001});
+}
+
+TEST(OutputFile, RoomThatWasAskedForAndNotUsedGoesBack) {
+  const testing::TemporaryFolder folder;
+  const Descriptor at = open_folder(AT_FDCWD, folder.path(), folder.path());
+  const std::vector<std::byte> data(OutputFile::kPieceBytes);
+  for (const std::size_t pieces : {1, 3, 9, 200}) {
+    const std::string name = std::to_string(pieces);
+    OutputFile file(at.get(), name, folder / name);
+    for (std::size_t i = 0; i < pieces; ++i) file.write(data);
+    file.write(std::span(data).first(1));
+    file.finish();
+    struct stat status {};
+    ASSERT_EQ(::stat((folder / name).c_str(), &status), 0);
+    EXPECT_EQ(static_cast<std::size_t>(status.st_size), pieces * data.size() + 1);
+    EXPECT_LE(static_cast<std::size_t>(status.st_blocks) * 512, (pieces + 1) * data.size());
+  }
 }
 
 TEST(OutputFile, AFullDiskNamesFileOffsetAndCause) {
