@@ -41,7 +41,9 @@ from penstock._data.spans import Span
 from penstock._data.view import View
 from penstock._from.cells.importing import import_anndata
 from penstock._from.cells.recipe import Imported
+from penstock._from.text.looking_back import verify_ids
 from penstock._from.text.summary import WrittenText
+from penstock._from.text.verified import VerifiedIds
 from penstock._from.text.writing import write
 from penstock._from.tokens.exporting import Exported, export
 from penstock._from.tokens.importing import import_tokens
@@ -117,6 +119,7 @@ __all__ = [
     "Storage",
     "Suggestion",
     "Tokens",
+    "VerifiedIds",
     "View",
     "Writer",
     "Written",
@@ -143,5 +146,6 @@ __all__ = [
     "shuffle",
     "suggest",
     "verify",
+    "verify_ids",
     "write",
 ]

@@ -12,7 +12,7 @@ from penstock._make.errors import InputError, WorkerError
 _FLAGS = ("resume", "overwrite", "clean", "post-processor", "special-tokens-in-text")
 _NAMES = (
     "out|format|text-column|ids-column|messages|text-per|tokenizer|name|prepend|append|metadata|codec|layout|dtype"
-    "|tokenizer-engine|memory|shard-size|on-error|max-skipped|workers|run-id|scratch|ray"
+    "|tokenizer-engine|memory|shard-size|on-error|max-skipped|workers|run-id|scratch|ray|text|sample"
 )
 _OPTION = re.compile(rf"(?<![\w/.-])--({'|'.join(_FLAGS)}|{_NAMES})(?![\w-])")
 

@@ -164,9 +164,19 @@ class DocumentTokenizer:
         return last[-1] if last else None
 
     @property
+    def around(self) -> tuple[list[int], list[int]]:
+        """Ids that each document has before and behind those of its text."""
+        return [*self._prepend, *self._processed[0]], [*self._processed[1], *self._append]
+
+    @property
     def added(self) -> int:
         """Tokens that each document has beside those of its text."""
-        return sum(map(len, (self._prepend, self._append, *self._processed)))
+        return sum(map(len, self.around))
+
+    @property
+    def loaded(self) -> tuple[Any, bytes]:
+        """The tokenizer of the library tokenizers, and its file's bytes; there is a file."""
+        return self._tokenizer, self._data
 
     def identity(self) -> dict[str, Any]:
         """All that decides the ids, free of paths; JSON values."""
