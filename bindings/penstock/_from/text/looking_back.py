@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from penstock._base.arguments import index
 from penstock._base.errors import InvalidArgumentError
-from penstock._data.open import open
+from penstock._data.open import open as open_dataset
 from penstock._from.engines.engine import REFERENCE
 from penstock._from.text.again import Again, Rules, Spelled, Told
 from penstock._from.text.named_text import InputOptions, NamedText, Text
@@ -126,7 +126,7 @@ def look_back(
         UsageError: Options that do not go together, or a dataset that cannot be judged.
     """
     _check(wanted)
-    dataset = open(path, storage=storage)
+    dataset = open_dataset(path, storage=storage)
     stored = StoredDocuments(dataset)
     beside = Beside(path, storage)
     manifest = dataset.tokenizer or {}
