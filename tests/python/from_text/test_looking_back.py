@@ -177,6 +177,55 @@ def test_byte_level_tokenizers_are_judged_whatever_else_they_do(
     assert found and found.agreed == len(ROWS), found.unjudged
 
 
+def makes_tokens(tokenizer: Any) -> None:
+    tokenizer.normalizer = normalizers.NFKC()
+    tokenizer.add_tokens([AddedToken("<x>", normalized=False)])
+
+
+def takes_spaces(tokenizer: Any) -> None:
+    tokenizer.add_tokens([AddedToken("four", lstrip=True, single_word=True)])
+
+
+def adds_spaces(tokenizer: Any) -> None:
+    level = pre_tokenizers.ByteLevel(add_prefix_space=True, use_regex=False)
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split("-", "isolated"), level])
+
+
+def removes_spaces(tokenizer: Any) -> None:
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Whitespace(), tokenizer.pre_tokenizer])
+
+
+def removes(tokenizer: Any) -> None:
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split("-", "removed"), tokenizer.pre_tokenizer])
+
+
+def doubles(tokenizer: Any) -> None:
+    tokenizer.normalizer = normalizers.Replace("x", "xx")
+
+
+UNSURE = {
+    makes_tokens: "an added token may stand there by the normalizer's work",
+    takes_spaces: "an added token in it takes white space beside it away",
+    adds_spaces: "adds spaces within a text",
+    removes_spaces: "Whitespace loses characters",
+    removes: "Split loses characters",
+    doubles: r"normalizer (Replace) changes its text again",
+}
+
+
+@pytest.mark.parametrize("change", UNSURE)
+def test_right_ids_that_the_text_that_they_spell_does_not_have_are_no_difference(
+    tokenizer_file: str, tmp_path: Path, change: Callable[[Any], Any]
+) -> None:
+    jsonl = write_jsonl(tmp_path / "a.jsonl", [{"text": "three-four four \uff1cx\uff1e i-n i n"}])
+    file = saved(tokenizer_file, tmp_path / "t.json", change)
+    penstock.write(jsonl, tmp_path / "out", tokenizer=file, tokenizer_engine="tokenizers")
+    found = penstock.verify_ids(tmp_path / "out", file)
+    assert (found.agreed, found.differing) == (0, 0)
+    assert UNSURE[change] in found.unjudged[0].reason
+    assert penstock.verify_ids(tmp_path / "out", file, text=jsonl).agreed == 1
+
+
 def words(path: Path) -> Path:
     """A tokenizer that knows three words and nothing of the space between them."""
     tokenizer = Tokenizer(models.WordLevel({"[UNK]": 0, "one": 1, "two": 2, "three": 3}, unk_token="[UNK]"))
