@@ -58,6 +58,11 @@ class Size:
     soak_batches: int
     written_bytes: int  # of each repeat of the writer
     text_bytes: int  # that are tokenized
+    corpus_bytes: int  # of JSON lines
+    corpus_part_bytes: int  # of them where all would take minutes
+    words_bytes: int  # of text that does not repeat
+    vocabularies: tuple[int, ...]
+    id_tokens: int  # of files of ids
     cells: int
 
 
@@ -82,6 +87,11 @@ FULL = Size(
     soak_batches=1_000_000,
     written_bytes=1 << 30,
     text_bytes=16 << 20,
+    corpus_bytes=1_000_000_000,
+    corpus_part_bytes=100_000_000,
+    words_bytes=5_000_000_000,
+    vocabularies=(32_000, 128_000),
+    id_tokens=250_000_000,
     cells=50_000,
 )
 QUICK = Size(
@@ -105,6 +115,11 @@ QUICK = Size(
     soak_batches=1000,
     written_bytes=2 << 20,
     text_bytes=1 << 16,
+    corpus_bytes=1 << 18,
+    corpus_part_bytes=1 << 17,
+    words_bytes=1 << 18,
+    vocabularies=(1_000,),
+    id_tokens=10_000,
     cells=100,
 )
 
@@ -164,15 +179,7 @@ class Corpora:
         return self._made(f"tokens-{tokens}.bin", partial(self._write_tokens, tokens=tokens))
 
     def _made(self, name: str, write: Callable[[Path], None]) -> Path:
-        path = self.folder / name
-        if not path.exists():
-            self.folder.mkdir(parents=True, exist_ok=True)
-            partial = self.folder / f"unfinished-{name}"
-            if partial.is_dir():
-                shutil.rmtree(partial)
-            write(partial)
-            partial.rename(path)
-        return path
+        return made(self.folder, name, write)
 
     def _write_tokens(self, path: Path, tokens: int) -> None:
         random = np.random.default_rng(1)
@@ -247,6 +254,19 @@ class Corpora:
                 file.truncate(tokens * TOKEN_BYTES)
         manifest |= {"shards": listed, "fingerprint": fingerprint(manifest, listed)}
         (path / "dataset.json").write_bytes(sealed(manifest))
+
+
+def made(folder: Path, name: str, write: Callable[[Path], None]) -> Path:
+    """The file or folder of this name, written where it is not there yet; a run that is killed leaves none."""
+    path = folder / name
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        unfinished = folder / f"unfinished-{name}"
+        if unfinished.is_dir():
+            shutil.rmtree(unfinished)
+        write(unfinished)
+        unfinished.rename(path)
+    return path
 
 
 def _convert(compact: Path, path: Path) -> None:
