@@ -68,15 +68,16 @@ wheel: setup-test  ## a repaired wheel, used in an empty environment without tor
 docs: build  ## the documentation into site/
 	NO_MKDOCS_2_WARNING=1 mkdocs build --strict -q
 
-bench: build  ## the figures and charts of docs/benchmarks.md, measured here
+bench: build  ## the figures and charts of docs/benchmarks.md, measured here; ONLY=text: one measurement
 	python -m pip install -q --disable-pip-version-check -r benchmarks/numba.txt
-	python benchmarks/run.py --json benchmark.json --markdown benchmark.md --charts docs/images
+	python benchmarks/run.py $(if $(ONLY),$(addprefix --only ,$(ONLY))) --json benchmark.json --markdown benchmark.md --charts docs/images
 
 bench-quick: build  ## every measurement of `make bench` in its smallest form (about a minute): shows that it runs
 	python -m pytest -m bench tests/python/project/test_benchmarks.py
 
-bench-peers: build  ## other loaders beside penstock, each in an environment of its own (about an hour, 20 GB)
+bench-peers: build  ## other loaders and writers of text beside penstock, each in an environment of its own (about an hour, 24 GB)
 	python benchmarks/peers/run.py --json build/peers/results.json --markdown build/peers/results.md --charts docs/images
+	python benchmarks/peers/text/run.py --json build/peers/text.json --markdown build/peers/text.md
 
 bench-cells: build  ## scDataset, annbatch and SLAF beside dataset.cells (about 35 minutes, 16 GB)
 	python benchmarks/peers/cells/run.py --json build/peers/cells.json --markdown build/peers/cells.md

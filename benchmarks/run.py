@@ -39,6 +39,7 @@ import shards
 import shuffling
 import sizes
 import stalls
+import text_writing
 import throughput
 import token_files
 import training
@@ -66,6 +67,7 @@ MEASUREMENTS = {
     "ablation": ablation.measure,
     "writer": writing.measure,
     "token-files": token_files.measure,
+    "text": text_writing.measure,
     "remote": remote.measure,
     "shuffle": shuffling.measure,
     "memory": memory.measure,

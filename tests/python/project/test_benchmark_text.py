@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import random
+import re
 import sys
 from pathlib import Path
 
@@ -95,3 +96,15 @@ def test_a_command_is_measured_with_what_it_leaves_behind(load):
     assert found.wall < found.cpu and found.said == "said\n"
     with pytest.raises(RuntimeError, match=r"(?s)ended with 3:.*no luck"):
         load("usage").usage([sys.executable, "-c", "import sys; print('no luck', file=sys.stderr); sys.exit(3)"])
+
+
+def test_every_peer_of_text_has_its_file_and_exact_pins():
+    text = FOLDER / "peers" / "text"
+    scripts = re.findall(r'\("(\w+\.py)", "(\w+)"\)', (text / "run.py").read_text())
+    assert len(scripts) == 4
+    for script, environment in scripts:
+        assert (text / script).exists()
+        lines = (FOLDER / "peers" / "requirements" / f"{environment}.txt").read_text().splitlines()
+        pins = [line for line in lines if not line.startswith("#")]
+        assert pins and all(re.fullmatch(r"[\w.-]+==[\w.]+", pin) for pin in pins)
+        assert {pin for pin in pins if pin.startswith("torch==")} <= {"torch==2.13.0"}

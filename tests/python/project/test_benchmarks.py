@@ -39,6 +39,7 @@ EXPECTED: dict[str, tuple[set[str], set[tuple[str, str]]]] = {
     "ablation": ({"ablation"}, {("ablation", "times")}),
     "writer": ({"writer"}, {("writer", "ratio")}),
     "token-files": ({"token files"}, {("token files", "ratio")}),
+    "text": ({"text"}, {("text", "ratio"), ("text", "MiB")}),
     "remote": ({"remote"}, {("remote", "ratio"), ("remote", "ms")}),
     "shuffle": ({"shuffle"}, {("shuffle", "ratio")}),
     "memory": ({"memory"}, {("memory", "MiB")}),
@@ -102,7 +103,7 @@ def test_a_measurement_gives_its_lines_with_all_that_is_needed_to_judge_them(all
         assert line["lowest"] <= line["median"] <= line["highest"]
     without = ("permutation", "import", "opening", "shards", "ready", "columns", "metrics", "stalls", "remote",
                "shuffle", "checks", "node", "mixture", "cells", "packing", "cache", "per-shard", "draws",
-               "token-files")  # fmt: skip
+               "token-files", "text")  # fmt: skip
     assert (folder / "charts" / f"benchmark-{measurement}.png").exists() == (measurement not in without)
     what_was_measured_is_plausible(measurement, {line["what"]: line["values"] for line in lines})
 
@@ -123,6 +124,7 @@ def test_a_quick_run_is_marked_as_one(all_quick):
         ["import_cells.py", "--cells", "50", "--workers", "1"],
         ["import_cells.py", "--cells", "50", "--workers", "1", "--kind", "csc"],
         ["peers/run.py", "--quick", "--only", "correct", "--peer", "bare_gather", "--dir", "corpora"],
+        ["peers/text/run.py", "--quick", "--peer", "none"],
     ],
     ids=" ".join,
 )
@@ -189,6 +191,10 @@ def what_was_measured_is_plausible(measurement: str, found: dict[str, list[float
         assert mixing == sorted(mixing, reverse=True)  # uniform first, sequential last
     if measurement == "memory":
         assert all(values[0] < 16 for what, values in found.items() if "beyond" in what or "growth" in what)
+    if measurement == "text":
+        shares = [values[0] for what, values in found.items() if what.startswith("the corpus: ")]
+        assert sum(shares[:-1]) == pytest.approx(100) and 0 <= shares[-1] < 100
+        assert all(min(values) > 0 for what, values in found.items() if what.endswith(("CPU", "by the clock")))
     if measurement == "ablation":
         assert all(value > 1 for what, values in found.items() if " / " in what for value in values)
 
