@@ -10,6 +10,7 @@ import numpy as np
 
 from penstock._from.text.block import Block, Documents, Listed
 from penstock._from.text.raw import RawDocument
+from penstock._make.errors import InputError
 
 _BATCH_BYTES = 1 << 20
 _BATCH_DOCUMENTS = 1024  # that are parsed one by one
@@ -69,7 +70,7 @@ def cut(
     """
     task = _Task(first_task, names)
     waiting: Batch | None = None  # the last one of all completes its task, which only the end of the input tells
-    for batch in _batches(documents):
+    for batch in _batches(documents, lists_first=names is not None):
         ends = np.cumsum(batch.sizes(), dtype=np.uint64)
         at = before = 0
         while at < len(batch):
@@ -98,23 +99,34 @@ def first_of(documents: Iterable[Documents], count: int) -> Iterator[Documents]:
             return
 
 
-def _batches(documents: Iterable[Documents]) -> Iterator[Documents]:
-    """The same documents, so many at once as a worker gets."""
+def _batches(documents: Iterable[Documents], lists_first: bool) -> Iterator[Documents]:
+    """The same documents, so many at once as a worker gets.
+
+    The first ones one by one with `lists_first`: they tell wrong options from wrong documents, wherever blocks end.
+    """
     listed: list[RawDocument] = []
     size = 0
-    for some in documents:
-        if isinstance(some, Block):
-            if listed:
-                yield Listed(listed)
-                listed, size = [], 0
-            yield some
-            continue
-        for document in some:
-            listed.append(document)
-            size += document.size_bytes()
-            if size >= _BATCH_BYTES or len(listed) >= _BATCH_DOCUMENTS:
-                yield Listed(listed)
-                listed, size = [], 0
+    try:
+        for some in documents:
+            if isinstance(some, Block) and not lists_first:
+                if listed:
+                    yield Listed(listed)
+                    listed, size = [], 0
+                yield some
+                continue
+            for number, document in enumerate(some, 1):
+                listed.append(document)
+                size += document.size_bytes()
+                if size >= _BATCH_BYTES or len(listed) >= _BATCH_DOCUMENTS:
+                    yield Listed(listed)
+                    listed, size, lists_first = [], 0, False
+                    if isinstance(some, Block):
+                        yield some[number:]
+                        break
+    except InputError:  # tasks that are whole before it are kept
+        if listed:
+            yield Listed(listed)
+        raise
     if listed:
         yield Listed(listed)
 
