@@ -214,7 +214,9 @@ class ByteInput:
         self.name = name
         readers = {"gz": _GzipReader, "zst": _ZstdReader}
         self.file: io.BufferedReader = self._raw
+        self._unpacked_bytes = 0
         if compression:
+            self._unpacked_bytes = _CHUNK_BYTES  # of one read: gzip loses what it unpacks together with what is damaged
             read_bytes = _CAREFUL_BYTES if careful else _CHUNK_BYTES
             self.file = io.BufferedReader(readers[compression](self._raw, name, read_bytes), _CHUNK_BYTES)
 
@@ -249,7 +251,7 @@ class ByteInput:
             raise self._damage
         while size < most:
             try:
-                data = self.file.read1(most - size)
+                data = self.file.read1(self._unpacked_bytes or most - size)
             except FileError as error:
                 self._damage = error
                 if parts:
