@@ -123,7 +123,8 @@ class ParquetInput:
             try:
                 # One thread where this skips: of several columns that are damaged always the same is named.
                 for rows in self._file.iter_batches(self._rows(), groups, columns, use_threads=not self._skips):
-                    yield self._block(rows, number) or Listed(list(self.rows(rows, number, self._done_rows)))
+                    block = self._block(rows, number)
+                    yield from self._listed(rows, number) if block is None else (block,)
                     number += len(rows)
                     self._done_rows += len(rows)
             except Error:
@@ -144,6 +145,17 @@ class ParquetInput:
         groups = self.groups()
         each = sum(size for _, size in groups) // max(1, sum(rows for rows, _ in groups))
         return min(max(_BATCH_BYTES // max(1, each), 16), 1 << 16)
+
+    def _listed(self, rows: Any, number: int) -> Iterator[Documents]:
+        """The rows of a record batch one by one; those before one that cannot be used are given before its error."""
+        found: list[RawDocument] = []
+        try:
+            found.extend(self.rows(rows, number, self._done_rows))
+        except InputError:
+            if found:
+                yield Listed(found)
+            raise
+        yield Listed(found)
 
     def _block(self, batch: Any, number: int) -> Block | None:
         """The rows of a record batch as they lie in memory; None where one of them needs to be looked at."""
