@@ -76,6 +76,7 @@ class Processor:
             raise errors[min(errors)]
         kept: Sequence[RawDocument] = documents
         if errors:
+            self._look_at_tokens(documents, errors)
             found = found.without_errors()
             kept = _Some(documents, sorted(set(range(len(documents))) - set(errors)))
         middle = time.perf_counter()
@@ -92,6 +93,14 @@ class Processor:
             _refuse_option(errors)
         skipped = tuple((index, errors[index].reason) for index in sorted(errors))
         return Result(encoded, found.entries, tokenizing, time.perf_counter() - begin, skipped)
+
+    def _look_at_tokens(self, documents: Documents, errors: dict[int, DocumentError]) -> None:
+        """Of a document whose tokens cannot be used, and its metadata neither, the tokens are named."""
+        for index in list(errors):
+            try:
+                self._encode(self._extractor.without_entry(documents[index]), [documents[index]])
+            except DocumentError as error:
+                errors[index] = error
 
     def _encode(self, found: Extracted, documents: Sequence[RawDocument]) -> Encoded:
         if not documents:

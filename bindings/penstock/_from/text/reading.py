@@ -61,21 +61,36 @@ class Extractor:
         self._columns = columns
         self._codec = codec
         self._keeps = columns.metadata != ()
-        self._lines = _native.JsonLines(
-            columns.text if columns.ids is None else columns.ids,
-            columns.ids is not None,
-            None if columns.metadata is None else list(columns.metadata),
-            codec if self._keeps else "",
-        )
+        self._lines = self._native_lines()
+
+    def _native_lines(self) -> Any:
+        """What reads JSON lines; None where a column's name is no UTF-8, as an option may be."""
+        column = self._columns.text if self._columns.ids is None else self._columns.ids
+        metadata = None if self._columns.metadata is None else list(self._columns.metadata)
+        try:
+            "".join([column, *(metadata or ())]).encode()
+        except UnicodeEncodeError:
+            return None
+        return _native.JsonLines(column, self._columns.ids is not None, metadata, self._codec if self._keeps else "")
 
     def extract(self, documents: Documents) -> Extracted:
         """What is wanted of a batch; errors of documents are in it."""
         if isinstance(documents, Block) and not self._columns.messages:
             if documents.form == "jsonl":
-                return self._of_lines(documents)
+                return self._of_each(documents) if self._lines is None else self._of_lines(documents)
             if documents.known is None or self._codec == "json":
                 return self._of_buffers(documents)
         return self._of_each(documents)
+
+    def without_entry(self, document: RawDocument) -> Extracted:
+        """What is wanted of one document but for its metadata.
+
+        Raises:
+            DocumentError: It cannot be used, whatever its metadata is.
+        """
+        if self._columns.messages:
+            return Extracted(Pieces.of([b""]), None, {}, [messages_of(document, self._columns)[0]])
+        return Extracted(Pieces.of([self._payload_of(document)[0]]), None, {}, [])
 
     def _of_lines(self, block: Block) -> Extracted:
         parsed = self._lines.parse(block.data, block.begins, block.ends)
@@ -91,7 +106,10 @@ class Extractor:
         payload = block.payloads()
         if not (block.has_ids or _is_text(payload)):
             return self._of_each(block)
-        return Extracted(payload, None if block.known is None else block.known.entries, {}, [])
+        if block.known is not None:
+            return Extracted(payload, block.known.entries, {}, [])
+        nothing = entry_of({}, block[0], self._codec) if self._keeps else b""  # there are no columns
+        return Extracted(payload, Pieces.of([nothing] * len(block)) if self._keeps else None, {}, [])
 
     def _by_hand(self, found: Extracted, documents: Documents, indices: npt.NDArray[Any]) -> Extracted:
         """With what Python reads of documents that native code refused."""
@@ -107,12 +125,14 @@ class Extractor:
         kept = found.entries
         return found._replace(payload=found.payload.put(payloads), entries=None if kept is None else kept.put(entries))
 
+    def _payload_of(self, document: RawDocument) -> tuple[bytes, dict[str, Any]]:
+        if self._columns.ids is None:
+            return text_of(document, self._columns)
+        ids, known = ids_of(document, self._columns)
+        return ids.tobytes(), known
+
     def _one(self, document: RawDocument) -> tuple[bytes, bytes]:
-        if self._columns.ids is not None:
-            ids, known = ids_of(document, self._columns)
-            payload = ids.tobytes()
-        else:
-            payload, known = text_of(document, self._columns)
+        payload, known = self._payload_of(document)
         return payload, entry_of(known, document, self._codec) if self._keeps else b""
 
     def _of_each(self, documents: Documents) -> Extracted:
