@@ -1,0 +1,93 @@
+"""Odd inputs whose documents, errors and lists stay what they were when Python read one document after the other."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import penstock
+import pyarrow
+import pyarrow.parquet
+import pytest
+from _dirty import entries, said_by_write
+from penstock._from.text.compression import ByteInput
+from penstock._from.text.documents import DocumentReader
+from penstock._from.text.inputs import expand_inputs
+from penstock._from.text.raw import Columns
+from penstock._from.text.tasks import cut
+from penstock._make.errors import FileError, InputError
+
+GOOD = b'{"text": "good", "url": "u"}\n'
+WITHOUT = json.dumps({"body": "x" * 100}).encode() + b"\n"
+OPTIONS = ["--metadata", "url", "--workers", "1"]
+
+
+@pytest.mark.parametrize("files", [[WITHOUT * 500 + GOOD], [WITHOUT * 20, GOOD]])
+def test_documents_without_the_column_are_no_wrong_option_where_others_of_the_first_1024_have_it(
+    tmp_path: Path, tokenizer_file: str, files: list[bytes]
+) -> None:
+    for number, data in enumerate(files):
+        (tmp_path / f"{number}.jsonl").write_bytes(data)
+    arguments = [*sorted(tmp_path.glob("*.jsonl")), "--tokenizer", tokenizer_file, *OPTIONS, "--on-error", "skip"]
+    said = said_by_write(*arguments, "--out", tmp_path / "out")
+    assert (said["documents"], said["skipped"]) == (1, files[0].count(b"\n") - (len(files) == 1))
+
+
+def test_of_a_damaged_gzip_file_as_many_lines_are_given_as_by_small_reads(tmp_path: Path) -> None:
+    line = json.dumps({"text": "ab " * 3000}).encode()
+    packed = bytearray(gzip.compress(b"".join(b"%b %d\n" % (line, number) for number in range(1500)), mtime=0))
+    at = len(packed) // 2
+    packed[at : at + 12] = b"\xff" * 12
+    (tmp_path / "a.gz").write_bytes(packed)
+    found: list[list[bytes]] = [[], []]
+    for lines, by_line in zip(found, (True, False), strict=True):
+        opened = ByteInput(tmp_path / "a.gz", "a", "gz", careful=True)
+        with pytest.raises(FileError, match="damaged gzip data"):
+            for data in opened.file if by_line else opened.whole_lines():
+                lines += data.splitlines()
+        opened.close()
+    assert found[0] == found[1] and len(found[0]) > 300
+
+
+def test_tasks_before_a_row_that_cannot_be_used_are_given(tmp_path: Path) -> None:
+    texts: list[str | None] = ["x" * 100] * 600
+    texts[500] = None
+    pyarrow.parquet.write_table(pyarrow.table({"text": texts}), tmp_path / "a.parquet")
+    columns = Columns("text", None, (), "file")
+    found = []
+    with pytest.raises(InputError, match=r'row 501: column "text" is null'):
+        for batch in cut(DocumentReader(expand_inputs([str(tmp_path / "a.parquet")]), columns).read(), 1000):
+            found.append(batch.completed)
+    assert [task.documents for task in found if task] == [10] * 50
+
+
+def test_rows_without_columns_have_empty_metadata(tmp_path: Path, tokenizer_file: str) -> None:
+    pyarrow.parquet.write_table(pyarrow.table({"text": ["a", "b"]}), tmp_path / "a.parquet")
+    for codec in ("json", "msgpack"):
+        penstock.write(
+            tmp_path / "a.parquet", tmp_path / codec, tokenizer=tokenizer_file, metadata="all", codec=codec
+        )  # fmt: skip
+        view = penstock.open(tmp_path / codec).documents()
+        assert [view[index].spans[0].metadata for index in range(2)] == [{}, {}]
+
+
+@pytest.mark.parametrize("option", ["--text-column", "--ids-column", "--metadata"])
+def test_a_column_whose_name_is_no_utf_8_is_one_that_is_not_there(
+    tmp_path: Path, tokenizer_file: str, option: str
+) -> None:
+    (tmp_path / "a.jsonl").write_bytes(GOOD)
+    arguments = [tmp_path / "a.jsonl", "--tokenizer", tokenizer_file, option, "\udcff", "--out", tmp_path / "out"]
+    assert f'for {option}: there are "text", "url"' in said_by_write(*arguments, code=2)["error"]
+
+
+def test_the_tokens_are_named_of_a_document_whose_metadata_cannot_be_stored_either(tmp_path: Path) -> None:
+    bad = r"\udc00"
+    (tmp_path / "a.jsonl").write_text(
+        f'{{"ids": [-1], "url": "{bad}"}}\n{{"ids": [1], "url": "{bad}"}}\n{{"ids": [1], "url": 1}}\n'
+    )
+    options: dict[str, Any] = {"ids_column": "ids", "dtype": "u2", "metadata": ["url"], "on_error": "skip"}
+    penstock.write(tmp_path / "a.jsonl", tmp_path / "out", **options)
+    first, second = (each["reason"] for each in entries(tmp_path / "out" / "skipped.jsonl"))
+    assert "token -1" in first and "metadata cannot be stored as json" in second
