@@ -15,6 +15,8 @@ from pathlib import Path
 
 import numpy as np
 import penstock
+import pyarrow
+import pyarrow.parquet
 import pytest
 from text_corpus import train_tokenizer
 
@@ -151,11 +153,12 @@ def test_while_it_finishes_shards_and_while_it_resumes(tmp_path: Path, number: i
 
 
 def test_workers_of_other_commands(tmp_path: Path) -> None:
-    np.arange(3_000_000, dtype="u2").tofile(tmp_path / "tokens.bin")
+    ids = pyarrow.array(np.arange(3_000_000).reshape(3_000, 1_000).tolist(), pyarrow.list_(pyarrow.int32()))
+    pyarrow.parquet.write_table(pyarrow.table({"ids": ids}), tmp_path / "tokens.parquet", row_group_size=100)
     with penstock.Writer(tmp_path / "corpus", {"token": "u2"}) as writer:
         writer.append_batch(np.full(20_000, 50), token=np.zeros(1_000_000, "u2"))
     commands: list[tuple[object, ...]] = [
-        ("import", tmp_path / "tokens.bin", "--dtype", "u2", "--out", tmp_path / "a"),
+        ("import", tmp_path / "tokens.parquet", "--column", "ids", "--out", tmp_path / "a"),
         ("shuffle", tmp_path / "corpus", "--documents", "--seed", 1, "--out", tmp_path / "b"),
     ]
     for command in commands:
