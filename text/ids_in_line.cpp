@@ -72,7 +72,10 @@ bool is_outermost(std::string_view line, std::size_t key) {
 IdsInLine::IdsInLine(std::string_view column) {
   ByteVector written;
   put_json_string(written, column);
-  if (written.size() == column.size() + 2 && can_read_words()) key_.assign(written.begin(), written.end());
+  if (written.size() != column.size() + 2 || !can_read_words()) return;
+  // With what may follow a string its first quotation mark could be the last one of a string.
+  if (!column.empty() && std::string_view(" ,:]}").find(column.front()) != std::string_view::npos) return;
+  key_.assign(written.begin(), written.end());
 }
 
 std::optional<IdsInLine::Place> IdsInLine::read(std::string_view line, std::size_t behind,

@@ -15,7 +15,7 @@ namespace penstock::text {
 
 class IdsInLine {
  public:
-  /// `column` has no character that JSON escapes; else nothing is found.
+  /// Nothing is found of a `column` with characters that JSON escapes, or that begins as what stands behind a string.
   explicit IdsInLine(std::string_view column);
 
   /// Bytes [begin, end) of a line: all between the brackets of the column's list.

@@ -309,3 +309,12 @@ def test_arrays_outlive_the_parser_and_the_block() -> None:
     block.clear()
     del reader, parsed, block
     assert (payload.tobytes(), entries.tobytes()) == (b"abc", b'{"a":1}')
+
+
+@pytest.mark.parametrize("name", [":", ",", ":1,", " : "])
+def test_ids_of_a_column_that_is_called_like_what_stands_between_strings(name: str) -> None:
+    fields = {f"{end}{mark}": f":[{number}]" for number, end in enumerate("ab") for mark in (",", ", ")}
+    rows: list[Any] = [{"a,": ":[1, 2]", "x": 1, name: [3]}, {**fields, name: [4]}, {"k": ["x,", ":[1]"], name: [5]}]
+    lines = [json.dumps(row, separators=separators).encode() for row in rows for separators in [None, (",", ":")]]
+    lines += [b'{"a,":1,":[5]":2,"%b":[6]}' % name.encode(), b'{"a," : ":[5]","%b":[6]}' % name.encode()]
+    assert accepted_share(lines, columns_of(None, "json", name), "json") == 1
