@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from concurrent import futures
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock._make.base_recipe import BaseRecipe
@@ -41,7 +42,7 @@ class FedRecipe(BaseRecipe):
     """A source that is read by one process, in order, and perhaps only once; workers `look` at its items."""
 
     @abstractmethod
-    def feed(self, run: FedRun) -> Iterator[Item]:
+    def feed(self, run: FedRun) -> Generator[Item, None, None]:
         """The items of all tasks that are made, in order; of the others it tells `run.keep`."""
 
     @abstractmethod
@@ -85,14 +86,15 @@ class FedRun(Run):
         sink = _Sink(self.shards, recipe, self.uploading)
         read = deque[Item]()
         try:
-            for answer in self.map(self._fed(read)):
-                item = read.popleft()
-                self._write_notes()
-                recipe.append(item, answer, sink.writer(item.number))
-                if item.task is not None:
-                    made = sink.finish(recipe.describe_fed(item))
-                    self._results.append(made._replace(value=recipe.took(made)))
-                recipe.observe()
+            with closing(self._fed(read)) as documents:  # what reads them may have threads
+                for answer in self.map(documents):
+                    item = read.popleft()
+                    self._write_notes()
+                    recipe.append(item, answer, sink.writer(item.number))
+                    if item.task is not None:
+                        made = sink.finish(recipe.describe_fed(item))
+                        self._results.append(made._replace(value=recipe.took(made)))
+                    recipe.observe()
             return self._publish(sorted(self._results, key=lambda made: made.number))
         except BaseException as error:
             self._end_workers()  # before an upload is waited for
@@ -110,11 +112,12 @@ class FedRun(Run):
                 each.write(self.folder)
             self._is_noted = True
 
-    def _fed(self, read: deque[Item]) -> Iterator[Any]:
-        for item in self._recipe.feed(self):
-            read.append(item)
-            yield item.documents
-            self._recipe.observe()
+    def _fed(self, read: deque[Item]) -> Generator[Any, None, None]:
+        with closing(self._recipe.feed(self)) as items:
+            for item in items:
+                read.append(item)
+                yield item.documents
+                self._recipe.observe()
 
     def _work(self) -> LookWork:
         return LookWork(self._recipe)

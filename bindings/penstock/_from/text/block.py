@@ -32,6 +32,10 @@ class Documents(Sequence[RawDocument]):
         """One document, or those of a slice with step 1."""
 
     @abstractmethod
+    def moved(self, count: int) -> Documents:
+        """The same behind `count` others: their numbers are so much higher."""
+
+    @abstractmethod
     def sizes(self) -> npt.NDArray[np.uint64]:
         """Bytes that each counts when tasks are cut; [documents]."""
 
@@ -57,6 +61,9 @@ class Listed(Documents):
 
     def __getitem__(self, index: Any) -> Any:
         return Listed(self._documents[index]) if isinstance(index, slice) else self._documents[index]
+
+    def moved(self, count: int) -> Documents:
+        return Listed([each._replace(number=each.number + count) for each in self._documents]) if count else self
 
     def sizes(self) -> npt.NDArray[np.uint64]:
         return np.fromiter((each.size_bytes() for each in self._documents), np.uint64, len(self))
@@ -133,6 +140,9 @@ class Block(Documents):
             payload = np.frombuffer(payload, np.int64)
         known = None if self.known is None else json.loads(self.known.entries.piece(index))
         return RawDocument(self.first + index, self.name, int(self.lines[index]), self.form, payload, known)
+
+    def moved(self, count: int) -> Documents:
+        return replace(self, first=self.first + count)
 
     def sizes(self) -> npt.NDArray[np.uint64]:
         sizes = self.ends - self.begins

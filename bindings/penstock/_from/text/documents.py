@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -14,8 +15,10 @@ from penstock import _native
 from penstock._base.errors import Error
 from penstock._from.engines.pieces import Pieces
 from penstock._from.text import sniff
+from penstock._from.text.ahead import Ahead
 from penstock._from.text.block import Block, Documents, Known, Listed
 from penstock._from.text.compression import ByteInput
+from penstock._from.text.far import FarFile
 from penstock._from.text.parquet_rows import ParquetInput
 from penstock._from.text.raw import Columns, RawDocument, select, unusable
 from penstock._make.errors import FileError, InputError, OptionError
@@ -26,11 +29,26 @@ if TYPE_CHECKING:
     from penstock._from.text.inputs import Input
 
 _SIZE = 8_319_206_745_301_926_457  # stands for the size of a line that is not known yet
+_MANY_BYTES = 4 << 20  # of a document that is a whole file
+_FEW_BYTES = 1 << 20  # of a file: it is read when its turn comes, in the time that handing it over would take
 _UNPACKERS = {"gz": "gzip -d", "zst": "zstd -d"}
 
 
+class _Some(NamedTuple):
+    """Documents of one input, numbered from 0 over this input, and the bytes of it that were read with them."""
+
+    documents: Documents
+    consumed_bytes: int
+
+
 class DocumentReader:
-    """Reads inputs one after the other. One thread at a time; one iteration at a time."""
+    """Gives the documents of inputs one after the other. One thread at a time; one iteration at a time.
+
+    Attributes:
+        files_at_once: files that are read by threads of their own, ahead of what was given; up to 1: none is.
+        most_of_a_file: bytes that are read of a file that is a document; -1: all.
+        while_waiting: called every half second that no document comes; may raise.
+    """
 
     def __init__(
         self,
@@ -56,10 +74,11 @@ class DocumentReader:
         self._first_input = first_input
         self._first_numbers = [first_number]  # of each input that was begun
         self._finished_bytes = 0
-        self._last_bytes = 0  # of the input that was read last
-        self._open: ByteInput | ParquetInput | None = None
-        self.most_of_a_file = -1  # bytes that are read of a file that is a document; -1: all
-        self.while_waiting: Callable[[], None] = lambda: None  # called every half second while a pipe is read
+        self._taken_bytes = 0  # of the input whose documents are given
+        self._ahead: Ahead[_Some] | None = None
+        self.files_at_once = 1
+        self.most_of_a_file = -1
+        self.while_waiting: Callable[[], None] = lambda: None
 
     @property
     def total_bytes(self) -> int:
@@ -78,8 +97,14 @@ class DocumentReader:
         return all(each.rereadable for each in self._inputs)
 
     def consumed_bytes(self) -> int:
-        """Bytes of the files read so far; compressed files count as they lie on disk."""
-        return self._finished_bytes + (self._open.consumed() if self._open else 0)
+        """Bytes of the files that were read for what was given; compressed files count as they lie on disk."""
+        return self._finished_bytes + self._taken_bytes
+
+    def close(self) -> None:
+        """Ends the iteration. May be called twice."""
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None:
+            ahead.close()
 
     def documents(self, first: int = 0) -> Iterator[RawDocument]:
         """As `read`, one by one."""
@@ -92,24 +117,49 @@ class DocumentReader:
             InputError: A file that cannot be read or is damaged (not where this skips); a Parquet file without the
                 columns asked for (where this skips: the first input).
         """
+        self.close()
         index = max((i for i, number in enumerate(self._first_numbers) if number <= first), default=0)
         number = self._first_numbers[index]
         del self._first_numbers[index + 1 :]
-        self._finished_bytes = sum(each.size_bytes for each in self._inputs[:index])
-        for position, each in enumerate(self._inputs[index:], index):
-            if position > index:
-                self._first_numbers.append(number)
-            try:
-                for documents in self._read(each, number):
-                    number += len(documents)
-                    if number > first:
-                        yield documents[max(0, first - number + len(documents)) :]
-            except (FileError, OptionError) as error:
-                lost = self._lost(error, number, each, position)
-                number += 1
-                if lost.number >= first:
-                    yield Listed([lost])
-            self._finished_bytes += self._last_bytes
+        self._finished_bytes, self._taken_bytes = sum(each.size_bytes for each in self._inputs[:index]), 0
+        ahead = self._ahead = self._read_ahead(self._inputs[index:])
+        try:
+            for position, each in enumerate(self._inputs[index:], index):
+                if position > index:
+                    self._first_numbers.append(number)
+                begins = number
+                try:
+                    for documents, consumed_bytes in ahead.next(self.while_waiting):
+                        self._taken_bytes = consumed_bytes
+                        end = number + len(documents)
+                        if end > first:
+                            yield documents.moved(begins)[max(0, first - number) :]
+                        number = end
+                except (FileError, OptionError) as error:
+                    lost = self._lost(error, number, each, position)
+                    number += 1
+                    if lost.number >= first:
+                        yield Listed([lost])
+                self._finished_bytes += each.size_bytes if each.rereadable else self._taken_bytes
+                self._taken_bytes = 0
+        finally:
+            ahead.close()
+
+    def _read_ahead(self, inputs: Sequence[Input]) -> Ahead[_Some]:
+        begins = [partial(self._read, each) for each in inputs]
+        return Ahead(begins, [self._is_ahead(each) for each in inputs], self.files_at_once)
+
+    def _is_ahead(self, source: Input) -> bool:
+        """True if threads of their own read it: a pipe is waited for here, where Ctrl-C ends that at once."""
+        if self.files_at_once < 2 or not source.rereadable or source.refused:
+            return False
+        is_far = isinstance(source.path, FarFile)
+        if self._is_document(source):  # in memory as a whole
+            return is_far and source.size_bytes <= _MANY_BYTES
+        return is_far or source.size_bytes >= _FEW_BYTES
+
+    def _is_document(self, source: Input) -> bool:
+        return source.format == "text" and self._columns.text_per == "file"
 
     def _lost(self, error: FileError | OptionError, number: int, source: Input, position: int) -> RawDocument:
         """What stands for all that is not read of a file; raises `error` where that ends the run."""
@@ -120,8 +170,8 @@ class DocumentReader:
             return unusable(number, source.name, error.at, error.reason)
         return unusable(number, source.name, {}, str(error).removeprefix(f"{source.name}: "))
 
-    def _read(self, source: Input, number: int) -> Iterator[Documents]:
-        self._last_bytes = source.size_bytes
+    def _read(self, source: Input) -> Generator[_Some, None, None]:
+        """Of one input; on any thread."""
         if source.refused:
             raise FileError(f"{source.name}: {source.refused}", source.refused)
         opened = (
@@ -129,29 +179,31 @@ class DocumentReader:
             if source.format == "parquet"
             else ByteInput(source.path, source.name, source.compression, self.while_waiting, careful=self._skips)
         )
-        self._open = opened
         try:
-            if isinstance(opened, ByteInput) and not source.rereadable:
-                _refuse_no_text(opened)
-            if isinstance(opened, ParquetInput):
-                yield from opened.read(number)
-            elif source.format == "text" and self._columns.text_per == "file":
-                payload = opened.file.read(self.most_of_a_file)
-                known = built_in_columns(source, len(payload), self._columns.metadata, source.name)
-                yield Listed([RawDocument(number, source.name, 0, "text", payload, known)])
-            else:
-                yield from self._lines(opened, source, number)
+            for documents in self._documents_of(opened, source):
+                yield _Some(documents, opened.consumed())
         except Error as error:  # which names the address
             raise InputError(str(error)) from error
         except OSError as error:
             raise InputError(f"{source.name}: {error.strerror or error}") from error
         finally:
-            self._last_bytes = source.size_bytes if source.rereadable else opened.consumed()
-            self._open = None
             opened.close()
 
-    def _lines(self, opened: ByteInput, source: Input, number: int) -> Iterator[Documents]:
-        lines = 0
+    def _documents_of(self, opened: ByteInput | ParquetInput, source: Input) -> Iterator[Documents]:
+        if isinstance(opened, ParquetInput):
+            yield from opened.read(0)
+            return
+        if not source.rereadable:
+            _refuse_no_text(opened)
+        if self._is_document(source):
+            payload = opened.file.read(self.most_of_a_file)
+            known = built_in_columns(source, len(payload), self._columns.metadata, source.name)
+            yield Listed([RawDocument(0, source.name, 0, "text", payload, known)])
+        else:
+            yield from self._lines(opened, source)
+
+    def _lines(self, opened: ByteInput, source: Input) -> Iterator[Documents]:
+        lines = number = 0
         is_json, metadata = source.format == "jsonl", self._columns.metadata
         try:
             for data in opened.whole_lines():

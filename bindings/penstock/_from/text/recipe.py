@@ -7,7 +7,7 @@ Here one process reads and feeds workers, so that an input is read once and one 
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -290,8 +290,14 @@ class TextRecipe(FedRecipe):
 
     # ---- what is fed
 
-    def feed(self, run: FedRun) -> Iterator[Item]:
+    def feed(self, run: FedRun) -> Generator[Item, None, None]:
         self._reader.while_waiting = run.check
+        try:
+            yield from self._items(run)
+        finally:
+            self._reader.close()
+
+    def _items(self, run: FedRun) -> Iterator[Item]:
         names = self._names
         batches = cut(self._reader.read(), self._task_bytes, names=names)
         while (batch := next(batches, None)) is not None:

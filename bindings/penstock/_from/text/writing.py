@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from penstock._make.folder import Folder
     from penstock._make.pools import Executor
 
+_MOST_FILES = 4  # that are read at a time
 Told = Callable[[int, int, WrittenText], None]
 
 
@@ -281,6 +282,8 @@ def _make(
         folder = folder.absolute()
     elif isinstance(executor, Processes) and source.tokenizer.shares_threads:
         executor = Threads(executor.count)
+    if isinstance(executor, (Threads, Processes)):
+        source.reader.files_at_once = min(executor.count, _MOST_FILES)
     recipe = _recipe_of(source, folder, far)
     if progress is not None:
         recipe.told = progress
