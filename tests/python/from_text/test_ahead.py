@@ -20,7 +20,7 @@ import pyarrow.parquet
 import pytest
 import zstandard
 from _dirty import entries, files
-from penstock._from.text import documents
+from penstock._from.text import compression, documents
 from penstock._from.text.ahead import _ITEMS, Ahead
 from penstock._from.text.documents import DocumentReader
 from penstock._from.text.inputs import expand_inputs
@@ -230,6 +230,39 @@ def test_a_silent_pipe_holds_nothing_back_and_may_be_left(folder: Path, tmp_path
         next(some)
     assert time.monotonic() - end < 2
     os.close(write_end)
+
+
+# ---- blocks of lines
+
+
+@pytest.mark.parametrize("end", [b"", b"\n"])
+@pytest.mark.parametrize("kind", ["", "gz", "zst", "pipe"])
+def test_blocks_are_whole_lines_however_long_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, end: bytes
+) -> None:
+    monkeypatch.setattr(compression, "_FEW_BYTES", 700)
+    monkeypatch.setattr(compression, "_MANY_BYTES", 3000)
+    monkeypatch.setattr(compression, "_SEARCH_BYTES", 100)
+    chosen = random.Random(3)
+    sizes = [chosen.choice([0, 1, 90, 300, 2_999, 3_000, 9_500, 40_000]) for _ in range(150)]
+    data = b"\n".join(bytes([97 + number % 26]) * size for number, size in enumerate(sizes)) + b"\nend" + end
+    path = tmp_path / "lines"
+    pack = {"gz": gzip.compress, "zst": zstandard.compress}.get(kind, bytes)
+    if kind == "pipe":
+        os.mkfifo(path)
+        writer = threading.Thread(target=path.write_bytes, args=(data,))
+        writer.start()
+    else:
+        path.write_bytes(pack(data))
+    opened = compression.ByteInput(path, "lines", kind.replace("pipe", ""))
+    if kind == "pipe":
+        assert data.startswith(opened.peek()[:5])
+    blocks = [bytes(each) for each in opened.whole_lines()]
+    if kind == "pipe":
+        writer.join()
+    opened.close()
+    assert b"".join(blocks) == data
+    assert len(blocks) > 10 and all(each.endswith(b"\n") for each in blocks[:-1])
 
 
 # ---- whatever the iterators are of

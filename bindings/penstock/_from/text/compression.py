@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+import numpy as np
+
 from penstock._base.errors import Error
 from penstock._from.text.far import FarFile
 from penstock._make.errors import FileError, InputError
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 _CHUNK_BYTES = 1 << 18
 _FEW_BYTES, _MANY_BYTES = 1 << 15, 1 << 22  # of lines that are given at once, first and later
+_SEARCH_BYTES = 1 << 16
 _PATIENCE_SECONDS = 0.5
 _MAX_ZSTD_WINDOW = 1 << 31  # what `zstd --long=31` writes
 _CAREFUL_BYTES = 1 << 12  # of a compressed file, read at once where as much as possible is wanted of a damaged one
@@ -156,13 +159,15 @@ class _PatientReader(io.RawIOBase):
                 return count
 
 
-def _cut_behind_newline(parts: list[bytes], data: bytes) -> tuple[bytes, list[bytes]]:
-    """What ends with a newline of parts and the data behind them, and the rest, in parts still."""
-    at = data.rfind(b"\n") + 1
-    if not at:
-        return b"", [*parts, data]
-    view = memoryview(data)
-    return (b"".join((*parts, view[:at])) if parts or at < len(data) else data), [bytes(view[at:])]
+def _behind_newline(data: memoryview, begin: int) -> int:
+    """Where the last newline at or behind `begin` ends; 0 where there is none."""
+    end = len(data)
+    while end > begin:
+        some = max(begin, end - _SEARCH_BYTES)
+        if at := bytes(data[some:end]).rfind(b"\n") + 1:
+            return some + at
+        end = some
+    return 0
 
 
 def cannot_open(name: str, error: OSError) -> InputError:
@@ -207,6 +212,7 @@ class ByteInput:
             raise cannot_open(name, error) from error
         self._file = opened
         self._damage: FileError | None = None
+        self._peeked = 0  # bytes in the buffer of `file`
         is_pipe = isinstance(opened, io.FileIO) and not stat.S_ISREG(os.fstat(opened.fileno()).st_mode)
         self._pipe = _PatientReader(opened, while_waiting) if is_pipe else None
         self._raw: io.BufferedReader = io.BufferedReader(self._pipe or opened, _CHUNK_BYTES)
@@ -222,48 +228,70 @@ class ByteInput:
 
     def peek(self) -> bytes:
         """Some of the first bytes, which are still to be read; at least those that came at once."""
-        return self.file.peek(1)
+        found = self.file.peek(1)
+        self._peeked = len(found)
+        return found
 
-    def whole_lines(self) -> Iterator[bytes]:
+    def whole_lines(self) -> Iterator[bytes | memoryview]:
         """What is left, some of it at a time, from the beginning of a line to the end of one; the last may lack it.
 
         Raises:
             FileError: The data is damaged; the whole lines before that were given.
         """
-        parts: list[bytes] = []  # of a line that has not ended
+        parts: list[memoryview] = []  # of a line that has not ended, and is longer than what is read at once
+        rest = memoryview(b"")  # behind them
         want = _FEW_BYTES
         while True:
-            data = self._read(want)
-            if not data:
+            data = self._read(rest, want)
+            if len(data) == len(rest):
                 break
-            whole, parts = _cut_behind_newline(parts, data)
-            if whole:
-                yield whole
+            at = _behind_newline(data, len(rest))
+            if not at:
+                parts.append(data)
+                rest = memoryview(b"")
+            else:
+                yield b"".join((*parts, data[:at])) if parts else data[:at]
+                parts, rest = [], memoryview(bytes(data[at:]))
+            del data  # its memory is of use again while the next is read
             want = min(2 * want, _MANY_BYTES)
-        if any(parts):
-            yield b"".join(parts)
+        if parts or rest:
+            yield b"".join((*parts, rest))
 
-    def _read(self, most: int) -> bytes:
-        """So many bytes; fewer where a pipe has no more now, at the end, before damage: the next call tells of it."""
-        parts: list[bytes] = []
-        size = 0
+    def _read(self, rest: memoryview, most: int) -> memoryview:
+        """`rest` and so many bytes behind it, read into their place: a copy costs as much as splitting lines.
+
+        Fewer where a pipe has no more now, at the end, before damage: the next call tells of it.
+        """
         if self._damage is not None:
             raise self._damage
-        while size < most:
+        size = len(rest)
+        end = size + most
+        data = memoryview(np.empty(end + self._unpacked_bytes, np.uint8))
+        data[:size] = rest
+        while size < end:
             try:
-                data = self.file.read1(self._unpacked_bytes or most - size)
+                count = self._read_into(data[size : size + self._unpacked_bytes if self._unpacked_bytes else end])
             except FileError as error:
                 self._damage = error
-                if parts:
+                if size > len(rest):
                     break
                 raise
-            if not data:
+            if not count:
                 break
-            parts.append(data)
-            size += len(data)
+            size += count
             if self._pipe is not None and not self._pipe.has_some():
                 break
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+        # A little is copied, so that its buffer is let go.
+        return data[:size] if 2 * size > len(data) else memoryview(bytes(data[:size]))
+
+    def _read_into(self, buffer: memoryview) -> int:
+        """Past the buffer of `file`, but for what was looked at."""
+        if not self._peeked:
+            return self.file.raw.readinto(buffer) or 0
+        data = self.file.read1(min(self._peeked, len(buffer)))
+        buffer[: len(data)] = data
+        self._peeked -= len(data)
+        return len(data)
 
     def consumed(self) -> int:
         """Bytes of the file read so far; 0 for what cannot tell."""
