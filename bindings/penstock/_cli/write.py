@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -101,7 +102,7 @@ Examples:
     type=SizeType(),
     default="1GiB",
     show_default=True,
-    help="Memory that each worker's engine may keep of text that it has seen.",
+    help="Bytes of memory that each worker's engine may keep of text that it has seen.",
 )
 @click.option(
     "--shard-size",
@@ -193,9 +194,17 @@ def _metadata(text: str) -> Any:
 
 
 def _dry_run(inputs: tuple[str, ...], request: Any, given: dict[str, Any]) -> None:
+    from penstock._from.engines.engine import REFERENCE, EngineError
     from penstock._from.text.estimate import estimate
     from penstock._from.text.writing import source_of
 
-    source = source_of(inputs, request, given_storage())
     workers = given["workers"] or default_workers()
-    report_estimate(given, estimate(source, workers), source.tokenizer.dtype, workers)
+    source = source_of(inputs, request, given_storage())
+    try:
+        found = estimate(source, workers)
+    except EngineError:
+        if request.tokenizer_engine != "auto" or not source.reader.rereadable:
+            raise
+        source = source_of(inputs, replace(request, tokenizer_engine=REFERENCE), given_storage())
+        found = estimate(source, workers)
+    report_estimate(given, found, source.tokenizer.dtype, workers)

@@ -36,6 +36,8 @@ def report(out: str, as_json: bool, summary: Any) -> None:
         workers = counted(summary.workers, "worker")
         rows.append(("took", f"{human_seconds(summary.seconds)}: {rate}, {tokens}, {workers}"))
         rows.append(("tokenizer", f"{summary.tokenizer_share:.0%} of the workers' time"))
+    if summary.fell_back:
+        rows.append(("engine", f"tokenizers, with which all was made again: {summary.slow_because}"))
     emit_table(rows)
 
 

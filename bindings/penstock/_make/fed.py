@@ -108,6 +108,7 @@ class FedRun(Run):
         """Before the first shard is made."""
         if self.notes and not self._is_noted and not self.shards.stays:
             self.folder.make()
+            self.shards.clear()  # of which these notes are not true
             for each in self.notes:
                 each.write(self.folder)
             self._is_noted = True

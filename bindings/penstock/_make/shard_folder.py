@@ -162,8 +162,15 @@ class ShardFolder:
         self._stale.add(number)
 
     def drop_all(self) -> None:
-        """No finished shard is kept."""
+        """No finished shard is kept: all are removed when the first one is begun."""
         self._stale.update(self._finished)
+        self._useless = list(self._finished)
+
+    def clear(self) -> None:
+        """Removes the finished shards of which none is kept."""
+        if self._useless and (self.replaces or not self._published):
+            self._remove(self._useless)
+            self._useless = []
 
     def make_room(self, number: int) -> bool:
         """Removes what is in the place of shard `number`, which is to be made now; whether anything was.

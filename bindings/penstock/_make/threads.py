@@ -66,8 +66,8 @@ class ThreadPool(InOrder):
             name = f"penstock-worker-{len(self._threads)}"
             # A process that ends does not wait for one.
             thread = threading.Thread(target=self._run, args=(not self._threads,), name=name, daemon=True)
-            self._threads.append(thread)
             thread.start()
+            self._threads.append(thread)
         self._items.put((self._sent, item))
         self._sent += 1
         self._in_work += 1

@@ -46,7 +46,7 @@ def test_of_a_damaged_gzip_file_as_many_lines_are_given_as_by_small_reads(tmp_pa
         opened = ByteInput(tmp_path / "a.gz", "a", "gz", careful=True)
         with pytest.raises(FileError, match="damaged gzip data"):
             for data in opened.file if by_line else opened.whole_lines():
-                lines += data.splitlines()
+                lines += bytes(data).splitlines()
         opened.close()
     assert found[0] == found[1] and len(found[0]) > 300
 

@@ -58,7 +58,7 @@ def engine_of(
 
         content, added = for_gigatoken(data, special_tokens_in_text)
         found = Gigatoken(content, added, around, reference, Caches(memory))
-        found.encode(Pieces.of([*(each.encode() for each in _HARD), *(b"a %b b" % each for each in added)]))
+        found.try_on(Pieces.of([*(each.encode() for each in _HARD), *(b"a %b b" % each for each in added)]))
     except ImportError as error:
         why = f"gigatoken is not installed: {_INSTALL}" if error.name == "gigatoken" else one_line(error)
     except EngineError as error:

@@ -49,7 +49,10 @@ class Gigatoken:
         self._data, self._tokens, self._reference, self._caches = data, tokens, reference, caches
         self._tokenizer = self._load()
         self._generation = caches.join()
-        self._proof = Proof(self._plain, reference, around, tokens, self.name)
+        self._proof = self._new_proof()
+
+    def _new_proof(self) -> Proof:
+        return Proof(self._plain, self._reference, self.around, self._tokens, self.name)
 
     def _load(self) -> Any:
         import gigatoken
@@ -75,6 +78,14 @@ class Gigatoken:
         ids = self._plain(texts)
         self._proof.check(texts, ids, time.perf_counter() - begin)
         return ids
+
+    def try_on(self, texts: Pieces) -> None:
+        """Proves the ids of texts that are not the user's, of which the proof of those knows nothing.
+
+        Raises:
+            EngineError: They are not those of the reference.
+        """
+        self._new_proof().check(texts, self._plain(texts), float("inf"))
 
     def _plain(self, texts: Pieces) -> Ids:
         """As `encode`, not proven."""
@@ -108,10 +119,25 @@ def for_gigatoken(data: bytes, special_tokens_in_text: bool) -> tuple[bytes, lis
 
     gigatoken reads every added token in a text as that token: those that are to be text are left out, as is what
     penstock does itself or never does.
+
+    Raises:
+        EngineError: 0.10.0 is known to give other ids for it, of texts that the proof need not come across.
     """
     content = json.loads(data)
     added = content.get("added_tokens") or []
+    _refuse_known(content, added)
     content.update(truncation=None, padding=None, post_processor=None)
     if not special_tokens_in_text:
         content["added_tokens"] = [each for each in added if not each.get("special")]
     return json.dumps(content, ensure_ascii=False).encode(), [str(each["content"]).encode() for each in added]
+
+
+def _refuse_known(content: dict[str, Any], added: list[dict[str, Any]]) -> None:
+    if any(each.get("single_word") for each in added):
+        raise EngineError(f"{NAME} finds added tokens with single_word within words")
+    if content.get("normalizer") and any(each.get("normalized") or not each["content"].isascii() for each in added):
+        raise EngineError(f"{NAME} does not find added tokens in what the normalizer makes of a text")
+    pre_tokenizer = content.get("pre_tokenizer") or {}
+    parts = pre_tokenizer.get("pretokenizers") or [pre_tokenizer]
+    if len(parts) == 1 and parts[0].get("type") == "ByteLevel" and parts[0].get("use_regex") is False:
+        raise EngineError(f"{NAME} splits texts that the tokenizer does not split")

@@ -1,8 +1,9 @@
 """The proof of an engine while it works: some of the text is encoded by the reference too, and must have its ids.
 
 That is each worker's first documents, then one in a thousand, and what is around each code point and each added token
-when it comes for the first time. Longer documents are looked at in part. The reference is some fifty times slower, so
-one in a thousand becomes fewer where they would take more than a fiftieth of the time.
+when it comes for the first time. Longer documents are looked at in part: at their beginning, and anywhere. The
+reference is some fifty times slower, so one in a thousand becomes fewer where they would take more than a fiftieth of
+the time.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ _FIRST = 64  # documents of each worker
 _EVERY = 1000  # of those after them
 _SHARE = 0.02  # of the time
 _MOST_BYTES = 8 << 10  # of one document
+_MOST_WHOLE_BYTES = 1 << 20  # of one whose beginning has other ids than the beginning alone
+_MARGIN = 64  # ids before a cut
 _AROUND = 32  # bytes on each side of what is new
 _TOGETHER = 4 << 10  # bytes of such surroundings that are encoded as one text, line by line
 _SHOWN = 24  # characters, on each side of the first difference
@@ -57,6 +60,7 @@ class Proof:
         self._reference = reference
         self._around = around
         self._unseen = _native.Unseen([each for each in tokens if each])
+        self._longest = max(map(len, tokens), default=0)
         self._name = name
         self._seen = 0
         self._next = 0
@@ -69,35 +73,37 @@ class Proof:
         Raises:
             EngineError: The reference has others.
         """
-        self._of += seconds
-        begin = time.perf_counter()
         self._check_new(texts)
+        self._of += seconds
         while self._next < self._seen + len(texts.ends):
-            if self._seen_all_first and self._spent > _SHARE * self._of:
+            is_sample = self._next >= _FIRST
+            if is_sample and self._spent > _SHARE * self._of:
                 break  # it stays due
+            begin = time.perf_counter()
             self._check_document(texts, ids, self._next - self._seen)
+            self._spent += (time.perf_counter() - begin) * is_sample
             self._next += 1 if self._next < _FIRST - 1 else _EVERY
-            now = time.perf_counter()
-            self._spent += now - begin
-            begin = now
         self._seen += len(texts.ends)
         self._next = max(self._next, self._seen)
-        self._spent += time.perf_counter() - begin
-
-    @property
-    def _seen_all_first(self) -> bool:
-        return self._next >= _FIRST
 
     def _check_document(self, texts: Pieces, ids: Ids, index: int) -> None:
         begin, end = texts.bounds(index)
-        if end - begin > _MOST_BYTES:
-            at = begin + self._next * 2654435761 % (end - begin - _MOST_BYTES)  # anywhere
-            self._compare(_excerpts(texts, [(at, at + _MOST_BYTES, index)]), [index])
+        own = ids.ids[int(ids.offsets[index]) : int(ids.offsets[index + 1])]
+        if end - begin <= _MOST_BYTES:
+            self._compare_with(Pieces.of([texts.piece(index)]), _of_one(own), [index])
             return
-        whole = Pieces.of([texts.piece(index)])
-        first, last = int(ids.offsets[index]), int(ids.offsets[index + 1])
-        found = Ids(ids.ids[first:last], np.array([0, last - first], np.int64))
-        self._compare_with(whole, found, [index])
+        half = _MOST_BYTES // 2
+        at = begin + self._next * 2654435761 % (end - begin - half)  # anywhere
+        self._compare(_excerpts(texts, [(at, at + half, index)]), [index])
+        # Where a text is cut, its last ids may be others.
+        first = _excerpts(texts, [(begin, begin + half, index)])
+        right = self._reference.encode(first).ids
+        right = right[len(self._around[0]) : max(0, len(right) - _MARGIN)]
+        if np.array_equal(right, own[: len(right)]):
+            return
+        self._compare(first, [index])
+        if end - begin <= _MOST_WHOLE_BYTES:
+            self._compare_with(Pieces.of([texts.piece(index)]), _of_one(own), [index])
 
     def _check_new(self, texts: Pieces) -> None:
         places = self._unseen.scan(texts.data, texts.ends)
@@ -106,8 +112,9 @@ class Proof:
         windows: list[tuple[int, int, int]] = []
         for at, index in zip(places.tolist(), np.searchsorted(texts.ends, places, "right").tolist(), strict=True):
             begin, end = texts.bounds(index)
-            begin, end = max(begin, at - _AROUND), min(end, at + _AROUND)
-            if windows and windows[-1][2] == index and begin <= windows[-1][1] < begin + _MOST_BYTES:
+            begin, end = max(begin, at - _AROUND), min(end, at + self._longest + _AROUND)
+            last = windows[-1] if windows else (0, 0, -1)
+            if last[2] == index and begin <= last[1] < last[0] + _MOST_BYTES:
                 begin = windows.pop()[0]
             windows.append((begin, end, index))
         self._compare_lines(_excerpts(texts, windows), [index for _, _, index in windows])
@@ -152,6 +159,11 @@ class Proof:
         )
         error.index = index
         return error
+
+
+def _of_one(ids: Any) -> Ids:
+    """Ids of one text."""
+    return Ids(ids, np.array([0, len(ids)], np.int64))
 
 
 def _ids_of(ids: Ids, number: int) -> list[int]:

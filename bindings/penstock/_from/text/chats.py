@@ -71,11 +71,12 @@ class ChatTokenizer(DocumentTokenizer):
             memory=options.memory,
         )
         self._engine = engine
+        self._refuse_another_engine()
         if isinstance(engine, Gigatoken):
             self._places = TokenPlaces(engine.vocabulary, trims=trims_offsets(data))
 
     def _choose_engine(self) -> None:
-        """Nothing: the tokenizer of transformers, which may have more tokens than the file, is not loaded yet."""
+        """Nothing yet: the tokenizer of transformers, which may have more tokens than the file, is not loaded yet."""
 
     @property
     def shares_threads(self) -> bool:

@@ -20,8 +20,8 @@ class EngineNote:
         self._found = ""  # what the note says, where it is there
 
     def check(self, shards: ShardFolder) -> None:
-        """Keeps no shard of another engine. Raises OSError."""
-        if shards.stays or not shards.any_before:
+        """Keeps no shard of another engine, but those of tokenizers. Raises OSError."""
+        if shards.stays or not (shards.any_before or shards.replaces):
             return
         found = shards.folder.read_note(_NAME)
         self._found = (found or b"").decode("utf-8", "replace")

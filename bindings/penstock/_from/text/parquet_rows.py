@@ -142,8 +142,7 @@ class ParquetInput:
         """How many rows are read at once."""
         if self._skips:
             return _ROWS
-        groups = self.groups()
-        each = sum(size for _, size in groups) // max(1, sum(rows for rows, _ in groups))
+        each = max((size // max(1, rows) for rows, size in self.groups()), default=0)
         return min(max(_BATCH_BYTES // max(1, each), 16), 1 << 16)
 
     def _listed(self, rows: Any, number: int) -> Iterator[Documents]:

@@ -116,7 +116,7 @@ class TextRecipe(FedRecipe):
             dtype=format.dtype,
             codec=format.codec,
             engine=tokenizer.engine,
-            slow_because=tokenizer.slow_because,
+            slow_because="" if work.columns.ids is not None else tokenizer.slow_because,
         )
         self.note = EngineNote(tokenizer.engine)
         self.told: Callable[[int, int, WrittenText], None] = lambda done, total, summary: None
@@ -278,6 +278,7 @@ class TextRecipe(FedRecipe):
     def gave_up(self, run: Workshop, error: BaseException) -> None:
         if isinstance(error, EngineError):
             run.shards.remove_made(self._options)
+            self._skips.clean()
 
     @property
     def _is_fed(self) -> bool:

@@ -70,7 +70,8 @@ class Request:
                 raise UsageError(f"--{name.replace('_', '-')} {getattr(self, name)!r:.80}: expected {known}")
         for name in ("prepend", "append"):
             object.__setattr__(self, name, _tokens(name, getattr(self, name)))
-        index("memory", self.memory, _LEAST_MEMORY)
+        if index("memory", self.memory) < _LEAST_MEMORY:
+            raise UsageError(f"--memory {self.memory:,}: at least {_LEAST_MEMORY:,} bytes")
         self._check_messages()
         self._check_text()
         self._check_metadata()

@@ -26,6 +26,7 @@ class WrittenText:
         codec: of documents' metadata; None: tokens alone.
         engine: that computed the ids, with its version; empty for tokenizers, and for ids.
         slow_because: why it was tokenizers; empty where it was not.
+        fell_back: whether another engine was found to be wrong, and all of it was made again.
         bytes: of the dataset's files.
     """
 
@@ -44,6 +45,7 @@ class WrittenText:
     codec: str | None = None
     engine: str = ""
     slow_because: str = ""
+    fell_back: bool = False
     bytes: int = 0
 
     def as_json(self) -> dict[str, Any]:

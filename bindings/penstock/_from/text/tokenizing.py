@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import difflib
 import hashlib
+import platform
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -35,7 +36,7 @@ class TokenizerOptions:
     """How documents become ids. `file` None: they are ids already, and added tokens are numbers.
 
     With `messages` they are conversations, and `file` is the folder of a tokenizer of transformers. `engine` is one of
-    ENGINES, which may keep `memory` bytes in each worker.
+    ENGINES, which may keep `memory` bytes in each worker; `made_by` is its name and version where a run began with it.
     """
 
     file: str | None = None
@@ -48,6 +49,7 @@ class TokenizerOptions:
     messages: bool = False
     engine: str = REFERENCE
     memory: int = 1 << 30
+    made_by: str | None = None
 
     def _replace_file(self, file: str) -> TokenizerOptions:
         return replace(self, file=file, name=self.name or Path(file).parent.name)
@@ -133,6 +135,18 @@ class DocumentTokenizer:
             around=self._processed,
             memory=self._options.memory,
         )
+        self._refuse_another_engine()
+
+    def _refuse_another_engine(self) -> None:
+        """On a worker: the run's manifest says which engine there was when it began.
+
+        Raises:
+            EngineError: There is another one here.
+        """
+        wanted = self._options.made_by
+        if wanted is not None and self.engine != wanted:
+            here = self.engine or f"tokenizers ({self.slow_because})"
+            raise EngineError(f"{platform.node()} has {here}, where the run began there is {wanted or 'tokenizers'}")
 
     def for_thread(self) -> DocumentTokenizer:
         """The same for another thread, with an engine of its own."""
@@ -216,9 +230,11 @@ class DocumentTokenizer:
         """
         assert self._engine is not None
         found = self._encoded(texts, documents)
-        if self._options.special_tokens_in_text:
-            self._refuse_ends_already_there(found, documents)
         before, behind = self._engine.around
+        if self._options.special_tokens_in_text:
+            # What the post-processor adds stands between the text and what is added to both.
+            prepend, append = [] if before else self._prepend, [] if behind else self._append
+            self._refuse_ends_already_there(found, documents, prepend, append)
         return self._wrap(found, [*self._prepend, *before], [*behind, *self._append], documents)
 
     def _encoded(self, texts: Pieces, documents: Sequence[RawDocument]) -> Ids:
@@ -229,6 +245,8 @@ class DocumentTokenizer:
         except EngineError as error:
             place = "" if error.index is None else f"{documents[error.index].place()}: "
             raise EngineError(f"{place}{error}") from None
+        except MemoryError:
+            raise
         except Exception as error:  # the library raises Exception itself
             if len(documents) == 1:
                 raise documents[0].error(str(error)) from error
@@ -236,7 +254,7 @@ class DocumentTokenizer:
 
     def encode_ids(self, ids: Ids, documents: Sequence[RawDocument]) -> Encoded:
         """Ids already made, with the tokens asked for around them, checked and in the dataset's type."""
-        self._refuse_ends_already_there(ids, documents)
+        self._refuse_ends_already_there(ids, documents, self._prepend, self._append)
         return self._wrap(ids, self._prepend, self._append, documents)
 
     def _wrap(self, ids: Ids, prepend: list[int], append: list[int], documents: Sequence[RawDocument]) -> Encoded:
@@ -245,6 +263,9 @@ class DocumentTokenizer:
         Raises:
             InputError: One that does not fit.
         """
+        for each in (*prepend, *append):
+            if not 0 <= each <= self._last and documents:
+                self._refuse_id(each, documents[0])
         size = int(self.dtype[1:])
         lengths, found, wrong = _native.wrap_ids(ids.ids, ids.offsets, prepend, append, size, self._last)
         if wrong >= 0:
@@ -267,12 +288,14 @@ class DocumentTokenizer:
             what = f"does not fit {self.dtype} (max {most:,}): {advice}"
         raise document.error(f"token {value:,} {what}", f"token {value:,} in {document.place()} {what}")
 
-    def _refuse_ends_already_there(self, ids: Ids, documents: Sequence[RawDocument]) -> None:
+    def _refuse_ends_already_there(
+        self, ids: Ids, documents: Sequence[RawDocument], prepend: list[int], append: list[int]
+    ) -> None:
         begins, ends = ids.offsets[:-1], ids.offsets[1:]
         has_some = ends > begins
         for at, tokens, option in (
-            (begins, self._prepend[-1:], "--prepend"),  # the one that would stand next to the text
-            (ends - 1, self._append[:1], "--append"),
+            (begins, prepend[-1:], "--prepend"),  # the one that would stand next to the text
+            (ends - 1, append[:1], "--append"),
         ):
             for edge in tokens:
                 there = np.flatnonzero(ids.ids[at[has_some]] == edge)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from penstock._base.arguments import index
 from penstock._base.errors import InvalidArgumentError, IoError
 from penstock._from.engines.engine import REFERENCE, EngineError
-from penstock._from.engines.gigatoken import NAME
 from penstock._from.text.batches import Tokenizing, make_tokenizer
 from penstock._from.text.documents import DocumentReader
 from penstock._from.text.hub_note import HubNote
@@ -102,8 +101,8 @@ def write(
         shard_size: bytes of input text that one shard is made of.
         on_error: of documents that cannot be used: "stop" at the first, or "skip" them and list them in skipped.jsonl.
         max_skipped: the most documents that may be left out, as 1000, or as a share of all, as "0.5%"; None: any.
-        workers: threads that tokenize, or with an engine that they would wait for processes; 1: this one alone. Or an
-            executor, such as penstock.ray.Cluster.
+        workers: threads that tokenize, or processes where an engine or a chat template keeps Python's lock; 1: neither.
+            Or an executor, such as penstock.ray.Cluster.
         resume: keep the finished shards of a run that did not end and had the same input and options.
         overwrite: replace a dataset that is there, once the new one is whole.
         run_id: name of this run, where several processes write into one folder together.
@@ -123,7 +122,7 @@ def write(
         InvalidArgumentError: options or inputs that do not go together; something is at `out`.
         ValueError: a document that cannot be used, with its place; there are none; too many are left out.
         IoError: the dataset cannot be written; finished shards are kept.
-        RuntimeError: a worker process was killed; finished shards are kept.
+        RuntimeError: a worker process was killed, or a worker failed; finished shards are kept.
         ModuleNotFoundError: the extra penstock[text] is not installed.
 
     Examples:
@@ -234,8 +233,13 @@ def write_text(
     try:
         summary = _make(source, folder, executor, holding, *told)
     except EngineError as error:
-        source = _without_engine(source, inputs, storage, error)
+        wrong = str(error)  # without the run that it holds, and the memory of its engines
+    else:
+        wrong = ""
+    if wrong:
+        source = _without_engine(source, inputs, storage, wrong)
         summary = _make(source, folder, executor, {**holding, "resume": True}, *told)
+        summary.fell_back = True
     try:
         summary.bytes = folder.size_bytes()
     except IoError as error:
@@ -246,20 +250,20 @@ def write_text(
     return summary
 
 
-def _without_engine(source: Source, inputs: Sequence[str], storage: Storage | None, error: EngineError) -> Source:
+def _without_engine(source: Source, inputs: Sequence[str], storage: Storage | None, error: str) -> Source:
     """The same source with the engine whose ids are right.
 
     Raises:
         EngineError: The engine was asked for by name, or the inputs cannot be read again.
     """
     if source.request.tokenizer_engine != "auto":
-        raise EngineError(f"{error}; --tokenizer-engine tokenizers gives its own") from None
+        raise EngineError(f"{error}; --tokenizer-engine tokenizers gives its own")
     if not source.reader.rereadable:
         raise EngineError(
             f"{error}; standard input cannot be read again: start anew with --tokenizer-engine tokenizers"
-        ) from None
+        )
     slow = source_of(inputs, replace(source.request, tokenizer_engine=REFERENCE), storage, source.pins)
-    slow.tokenizer.slow_because = str(error)
+    slow.tokenizer.slow_because = error
     return slow
 
 
@@ -280,7 +284,7 @@ def _make(
     far = is_far(executor)
     if far:
         folder = folder.absolute()
-    elif isinstance(executor, Processes) and source.tokenizer.shares_threads:
+    elif isinstance(executor, Processes) and (source.work.columns.ids is not None or source.tokenizer.shares_threads):
         executor = Threads(executor.count)
     if isinstance(executor, (Threads, Processes)):
         source.reader.files_at_once = min(executor.count, _MOST_FILES)
@@ -314,7 +318,8 @@ def _recipe_of(source: Source, folder: Any, far: bool) -> TextRecipe:
         tokenizer.manifest_entry(),
         request.messages is not None,
     )
-    work = work._replace(tokenizer=replace(work.tokenizer, engine=NAME if tokenizer.engine else REFERENCE))
+    engine = "auto" if tokenizer.engine else REFERENCE
+    work = work._replace(tokenizer=replace(work.tokenizer, engine=engine, made_by=tokenizer.engine))
     if far and work.tokenizer.file is not None:  # workers have another working directory
         file = Path(work.tokenizer.file).expanduser()
         if file.exists():
