@@ -164,7 +164,7 @@ def lower(tokenizer: Any) -> None:
 
 
 def around(tokenizer: Any) -> None:
-    tokenizer.add_tokens(["§1§", "é", AddedToken("stands", lstrip=True, rstrip=True)])
+    tokenizer.add_tokens(["§1§", "éé", AddedToken("stands", lstrip=True, rstrip=True)])
 
 
 @pytest.mark.parametrize("change", [prefix, lower, around, lambda each: setattr(each, "normalizer", normalizers.NFC())])

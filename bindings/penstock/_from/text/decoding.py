@@ -37,6 +37,13 @@ class IdDecoder:
         added = library.get_added_tokens_decoder()
         self._added = {number: each.content.encode() for number, each in added.items()}
         self._greedy = {number for number, each in added.items() if each.lstrip or each.rstrip}
+        # One that is in the vocabulary too stands for its characters, and for the bytes that these stand for.
+        self._twofold = {
+            number
+            for number, each in added.items()
+            if _spelled(each.content) not in (None, each.content.encode())
+            and library.model.token_to_id(each.content) == number
+        }
         self.special = frozenset(number for number, each in added.items() if each.special)
         content = json.loads(data)
         self._lossy = _lossy_because(content, library)
@@ -49,6 +56,8 @@ class IdDecoder:
             text = str(self._library.decode(list(ids), skip_special_tokens=False))
             known = all(self._library.id_to_token(each) is not None for each in set(ids))
             return Decoded(text, self._lossy if known else "")
+        if not self._twofold.isdisjoint(ids):
+            return Decoded(None, "an added token in it is also a token of other bytes")
         spelled = b"".join(self._of(each) or b"" for each in ids)  # what is unknown has no text: the ids will differ
         try:
             text = spelled.decode()
@@ -73,8 +82,7 @@ class IdDecoder:
     def _of(self, number: int) -> bytes | None:
         if number not in self._bytes:
             token = self._library.id_to_token(number)
-            spelled = None if token is None else bytes(_BYTES[each] for each in token if each in _BYTES)
-            self._bytes[number] = self._added.get(number, spelled)
+            self._bytes[number] = self._added.get(number, None if token is None else _spelled(token))
         return self._bytes[number]
 
     def _changes(self, text: str) -> str:
@@ -93,6 +101,14 @@ def _byte_of_character() -> dict[str, int]:
 
 
 _BYTES = _byte_of_character()
+
+
+def _spelled(token: str) -> bytes | None:
+    """The bytes of a token of the vocabulary; None: it stands for none."""
+    try:
+        return bytes(map(_BYTES.__getitem__, token))
+    except KeyError:
+        return None
 
 
 def _lossy_because(content: dict[str, Any], library: Any) -> str:
