@@ -22,8 +22,9 @@ def private_bytes() -> int:
 class Caches:
     """What the engines of one process keep, together. Any thread.
 
-    Their library neither tells how much that is nor bounds it, so the growth of the process stands for it: past half of
-    what all may have (a table that grows is there twice for a while), each is made anew.
+    Their library neither tells how much that is nor bounds it, so the growth of the process stands for it: past three
+    eighths of what all may have (a table that grows is there twice for a while, and the allocator keeps some), each is
+    made anew.
     """
 
     def __init__(self, bytes_each: int) -> None:
@@ -41,7 +42,7 @@ class Caches:
             if self._engines == 0:
                 self._floor = private_bytes()
             self._engines += 1
-            self._level = self._floor + self._engines * self._each // 2
+            self._level = self._floor + self._engines * self._each * 3 // 8
             return self._generation
 
     def are_full(self, generation: int) -> bool:
@@ -55,6 +56,6 @@ class Caches:
         """One engine was made anew; the generation that it is of now."""
         with self._lock:
             # Memory that stays is another's, or is used again: only what comes to it counts.
-            level = self._floor + self._engines * self._each // 2
+            level = self._floor + self._engines * self._each * 3 // 8
             self._level = max(level, private_bytes() + self._each // 4)
             return self._generation
