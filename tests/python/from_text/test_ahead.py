@@ -243,6 +243,7 @@ def test_blocks_are_whole_lines_however_long_they_are(
     monkeypatch.setattr(compression, "_FEW_BYTES", 700)
     monkeypatch.setattr(compression, "_MANY_BYTES", 3000)
     monkeypatch.setattr(compression, "_SEARCH_BYTES", 100)
+    monkeypatch.setattr(compression, "_CHUNK_BYTES", 500)  # as is unpacked at once
     chosen = random.Random(3)
     sizes = [chosen.choice([0, 1, 90, 300, 2_999, 3_000, 9_500, 40_000]) for _ in range(150)]
     data = b"\n".join(bytes([97 + number % 26]) * size for number, size in enumerate(sizes)) + b"\nend" + end
