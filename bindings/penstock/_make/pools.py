@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
 
+from penstock._base.errors import Error
+from penstock._make.errors import InputError, WorkerError
+
 
 class Work(Protocol):
     """The work of a pool's workers; it is pickled.
@@ -78,6 +81,16 @@ def results_of(pool: Pool, items: Iterable[Any]) -> Iterator[Any]:
         pool.submit(item)
     while pool.pending():
         yield from pool.next_results()
+
+
+def answer(work: Work, process: Callable[[Any], Any], item: Any) -> Any:
+    """A worker's answer to an item: the result, or the error that `Pool.next_results` raises."""
+    try:
+        return process(item)
+    except (InputError, Error) as error:
+        return error
+    except Exception as error:
+        return WorkerError(f"{type(error).__name__} in the batch that begins with {work.place(item)}: {error}")
 
 
 class InOrder:

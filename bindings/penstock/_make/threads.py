@@ -9,8 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from penstock._make.errors import WorkerError
-from penstock._make.pools import InOrder, Work
-from penstock._make.workers import answer
+from penstock._make.pools import InOrder, Work, answer
 
 _ITEMS_EACH = 2  # as of processes: one in work, one waiting
 _PATIENCE = 10.0  # seconds for items in work, when the run is given up

@@ -5,16 +5,15 @@ from __future__ import annotations
 import os
 import queue
 import threading
-from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing import connection, current_process, get_context
 from multiprocessing.connection import Connection
 from typing import Any
 
-from penstock._base.errors import Error, InvalidArgumentError
+from penstock._base.errors import InvalidArgumentError
 from penstock._base.processes import GUARD, BoundProcess, how_it_ended, surroundings_of_workers
-from penstock._make.errors import InputError, WorkerError
-from penstock._make.pools import InOrder, Work
+from penstock._make.errors import WorkerError
+from penstock._make.pools import InOrder, Work, answer
 
 _BATCHES_EACH = 2  # sent to one worker and not answered: one in work, one waiting
 _READY = -1  # stands for an item's number in a worker's first message
@@ -138,16 +137,6 @@ def _run_worker(pipe: Connection, work: Work) -> None:
         sequence, given = item
         with suppress(BrokenPipeError, ConnectionResetError):
             pipe.send((sequence, answer(work, process, given)))
-
-
-def answer(work: Work, process: Callable[[Any], Any], item: Any) -> Any:
-    """A worker's answer to an item: the result, or the error that `Pool.next_results` raises."""
-    try:
-        return process(item)
-    except (InputError, Error) as error:
-        return error
-    except Exception as error:
-        return WorkerError(f"{type(error).__name__} in the batch that begins with {work.place(item)}: {error}")
 
 
 def _receive_batches(pipe: Connection, batches: queue.SimpleQueue[tuple[int, Any] | None]) -> None:

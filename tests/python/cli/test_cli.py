@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -119,6 +120,7 @@ def test_write_makes_the_documents_that_the_tokenizer_gives(corpus: Corpus) -> N
     assert dataset.dtype["token"] == np.dtype("<u2")
     digest = hashlib.sha256(corpus.tokenizer.read_bytes()).hexdigest()
     assert dataset.tokenizer == {
+        "engine": f"gigatoken {metadata.version('gigatoken')}",
         "name": "small",
         "vocabulary_size": library.get_vocab_size(),
         "end_of_document": 0,
@@ -339,7 +341,8 @@ def test_standard_output_that_takes_nothing_is_one_line(
 
 def test_a_killed_worker_is_named_though_standard_input_is_silent(corpus: Corpus, tmp_path: Path) -> None:
     out, pipe = tmp_path / "out", subprocess.PIPE
-    command = [*PROGRAM, "write", "-", "--format", "jsonl", "--out", str(out), *corpus.options("--workers", "2")]
+    options = corpus.options("--workers", "2", "--tokenizer-engine", "tokenizers")  # which has processes
+    command = [*PROGRAM, "write", "-", "--format", "jsonl", "--out", str(out), *options]
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True) as process:
         assert process.stdin is not None and process.stderr is not None
         try:

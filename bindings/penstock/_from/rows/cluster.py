@@ -17,8 +17,7 @@ from penstock._base.processes import ONE_THREAD
 from penstock._base.words import counted, one_line
 from penstock._from.rows.missing import needed
 from penstock._make.errors import WorkerError
-from penstock._make.pools import InOrder, Pool, Work
-from penstock._make.workers import answer
+from penstock._make.pools import InOrder, Pool, Work, answer
 
 _ADDRESS = re.compile(r"auto|local|(ray://)?(\[[0-9a-fA-F:]+\]|[\w.-]+):\d{1,5}/?")
 _RETRIES = 5  # after the first attempt at a task
