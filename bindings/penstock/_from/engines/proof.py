@@ -2,7 +2,7 @@
 
 That is each worker's first documents, then one in a thousand, and what is around each code point and each added token
 when it comes for the first time. Longer documents are looked at in part: at their beginning, and anywhere. The
-reference is some fifty times slower, so one in a thousand becomes fewer where they would take more than a fiftieth of
+reference is some thirty times slower, so one in a thousand becomes fewer where they would take more than a fiftieth of
 the time.
 """
 
