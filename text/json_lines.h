@@ -18,7 +18,7 @@ namespace penstock::text {
 /// How an entry of metadata is stored; None: there are none.
 enum class EntryCodec { None, Json, Msgpack, Raw };
 
-/// What is taken of each line.
+/// The columns that are taken of each line.
 struct LineColumns {
   std::string column;
   bool is_ids = false;  // the column holds token ids, else a text

@@ -10,14 +10,14 @@ namespace penstock::text {
 constexpr std::size_t kSkipBlock = 32;
 constexpr std::size_t kSkipMargin = 3;  // bytes that are read behind a block: the rest of a character
 
-/// What a byte begins.
+/// The kinds of things that a byte begins.
 enum SeenClass : std::uint8_t {
   kUnseenAscii = 1,  // a character of one byte that was not seen
   kTokenFirst = 2,   // a token that was not seen
   kLead = 4,         // a character of several bytes
 };
 
-/// What was not seen, in the forms in which a block is compared with it.
+/// Bytes that were not seen, in the forms in which a block is compared with it.
 struct SeenTables {
   std::array<std::uint8_t, 256> classes{};
   /// Of the bytes whose low half is i: bit k is set for the one whose high half is k; of tokens' first bytes below 0x80

@@ -19,7 +19,7 @@ struct IdDocuments {
   std::span<const std::uint64_t> ends;
 };
 
-/// What each document gets.
+/// The ids that each document gets.
 struct IdWrapping {
   std::span<const std::uint32_t> prepend;
   std::span<const std::uint32_t> append;

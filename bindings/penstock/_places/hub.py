@@ -34,7 +34,7 @@ _MISTAKEN = ("UnsupportedProtocol", "InvalidURL", "LocalProtocolError")
 
 
 def is_hub(address: str) -> bool:
-    """Whether it is of a repository of the Hub; its buckets are fsspec's."""
+    """True if it is of a repository of the Hub; its buckets are fsspec's."""
     scheme, _, rest = address.partition("://")
     return scheme.lower() == "hf" and rest.partition("/")[0] != "buckets"
 
@@ -57,7 +57,7 @@ class HubPath:
 
     @classmethod
     def parse(cls, address: str) -> HubPath:
-        """Of hf://datasets/NAMESPACE/NAME[@REVISION][/PATH]; without datasets/ it is a model's.
+        """The repository of hf://datasets/NAMESPACE/NAME[@REVISION][/PATH]; without datasets/ it is a model's.
 
         Raises:
             InvalidArgumentError: It is none.
@@ -97,7 +97,7 @@ class HubPath:
 
     @property
     def what(self) -> str:
-        """What it is called in messages: dataset, model or space."""
+        """Its kind in messages: dataset, model or space."""
         return _KINDS[self.kind]
 
     def at(self, path: str) -> HubPath:
@@ -178,7 +178,7 @@ class Hub:
         return found
 
     def listing(self, path: HubPath, recursive: bool) -> Iterator[Entry]:
-        """What lies in a folder; where it is recursive, below it."""
+        """The files of a folder; where it is recursive, below it."""
         url: str | None = f"{self._api(path)}/tree/{quote(path.revision, safe='')}"
         if path.path:
             url = f"{url}/{quote(path.path, safe='')}"
@@ -272,7 +272,7 @@ class Hub:
     # ---- what is wrong
 
     def _refusal(self, path: HubPath, reply: Any) -> Exception:
-        """What an answer that is none comes to. Status and code are the Hub's own; its words may hold anything."""
+        """The error of an answer that is none. Status and code are the Hub's own; its words may hold anything."""
         status, code = reply.status_code, reply.headers.get("X-Error-Code", "")
         if code == "GatedRepo":
             where = (
@@ -345,7 +345,7 @@ def _in_words() -> Iterator[None]:
 
 
 def patiently(address: str, deadline: float, call: Callable[[], T]) -> T:
-    """What a call of the Hub gives, made again until the deadline where another attempt may go well.
+    """The answer to a call of the Hub, made again until the deadline where another attempt may go well.
 
     Raises:
         NotFoundError, IoError, InvalidArgumentError: It fails; the message names the address.

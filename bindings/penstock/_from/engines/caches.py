@@ -20,7 +20,7 @@ def private_bytes() -> int:
 
 
 class Caches:
-    """What the engines of one process keep, together. Any thread.
+    """The memory that the engines of one process keep, together. Any thread.
 
     Their library neither tells how much that is nor bounds it, so the growth of the process stands for it: past three
     eighths of what all may have (a table that grows is there twice for a while, and the allocator keeps some), each is

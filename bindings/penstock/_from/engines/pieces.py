@@ -47,7 +47,7 @@ class Pieces(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        """Of all pieces."""
+        """The bytes of all pieces together."""
         return int(self.ends[-1]) if len(self.ends) else 0
 
     def bounds(self, index: int) -> tuple[int, int]:

@@ -135,7 +135,7 @@ class Rules:
         reading_special: DocumentTokenizer | None,
         edges: frozenset[int],
     ) -> None:
-        """Of what is said, or guessed.
+        """Takes what is said, or guessed.
 
         Args:
             decoder: of the tokenizer.

@@ -1,4 +1,4 @@
-"""What workers do with batches of documents: parse, tokenize, encode metadata."""
+"""The work on batches of documents: parse, tokenize, encode metadata."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Tokenizing(NamedTuple):
 
 
 def make_tokenizer(options: TokenizerOptions) -> DocumentTokenizer:
-    """That of texts, ids or conversations.
+    """The tokenizer of texts, ids or conversations.
 
     Raises:
         UsageError: As the tokenizers do.
@@ -95,7 +95,7 @@ class Processor:
         return Result(encoded, found.entries, tokenizing, time.perf_counter() - begin, skipped)
 
     def _look_at_tokens(self, documents: Documents, errors: dict[int, DocumentError]) -> None:
-        """Of a document whose tokens cannot be used, and its metadata neither, the tokens are named."""
+        """Names the tokens of a document that can be used neither for its tokens nor for its metadata."""
         for index in list(errors):
             try:
                 self._encode(self._extractor.without_entry(documents[index]), [documents[index]])
@@ -114,7 +114,7 @@ class Processor:
     def _encode_each(
         self, found: Extracted, documents: Sequence[RawDocument], errors: dict[int, DocumentError]
     ) -> tuple[Extracted, Encoded]:
-        """What is left without the documents whose tokens cannot be used, which are added to `errors`."""
+        """The batch without the documents whose tokens cannot be used, which are added to `errors`."""
         parts, wrong = [], {}
         numbers = documents.numbers if isinstance(documents, _Some) else range(len(documents))
         for index in range(len(documents)):

@@ -41,10 +41,10 @@ class Documents(Sequence[RawDocument]):
 
     @abstractmethod
     def digested(self) -> bytes:
-        """What `RawDocument.digested` gives of each, end to end."""
+        """The bytes that `RawDocument.digested` gives of each, end to end."""
 
     def places(self, names: Mapping[str, str]) -> bytes:
-        """What tells where each is, end to end; `names` of inputs are what published files have of them."""
+        """Bytes that tell where each is, end to end; `names` of inputs are what published files have of them."""
         text = "".join(f"{names[each.name]}\0{each.line}\0" for each in self)
         return text.encode("utf-8", "backslashreplace")
 
@@ -74,7 +74,7 @@ class Listed(Documents):
 
 @dataclass(frozen=True)
 class Known:
-    """What a reader knows of the metadata of each document of a block.
+    """The metadata that a reader knows of each document of a block.
 
     Attributes:
         sorted: as `RawDocument.digested` has it.
@@ -85,7 +85,7 @@ class Known:
     entries: Pieces
 
     def part(self, begin: int, end: int) -> Known:
-        """Of documents [begin, end)."""
+        """Documents [begin, end) alone."""
         return Known(self.sorted.part(begin, end), self.entries.part(begin, end))
 
 

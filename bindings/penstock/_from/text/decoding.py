@@ -32,7 +32,7 @@ class IdDecoder:
     """Spells ids. One thread at a time."""
 
     def __init__(self, library: Any, data: bytes) -> None:
-        """Of a tokenizer.json, `data`, and what the library tokenizers made of it."""
+        """Takes a tokenizer.json, `data`, and what the library tokenizers made of it."""
         self._library = library
         added = library.get_added_tokens_decoder()
         self._added = {number: each.content.encode() for number, each in added.items()}

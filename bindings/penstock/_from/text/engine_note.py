@@ -15,7 +15,7 @@ class EngineNote:
     """The note of a run."""
 
     def __init__(self, engine: str) -> None:
-        """Of a run with this engine; empty: tokenizers, whose ids need no note."""
+        """The note of a run with this engine; empty: tokenizers, whose ids need no note."""
         self._engine = engine
         self._found = ""  # what the note says, where it is there
 

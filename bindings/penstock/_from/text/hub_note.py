@@ -17,7 +17,7 @@ class HubNote:
 
     @staticmethod
     def read(folder: Folder) -> Pins:
-        """What an unfinished run in the folder read; nothing where there is none. Raises OSError."""
+        """The commits that an unfinished run in the folder read; nothing where there is none. Raises OSError."""
         return Pins.of_note(folder.read_note(_NAME))
 
     def write(self, folder: Folder) -> None:

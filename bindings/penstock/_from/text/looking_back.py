@@ -32,7 +32,7 @@ _TOGETHER = 32  # documents that are encoded at once
 
 
 class Wanted(NamedTuple):
-    """What is to be looked at, and how the ids were made."""
+    """The dataset to be looked at, and how its ids were made."""
 
     tokenizer: str
     sample: int | str | None

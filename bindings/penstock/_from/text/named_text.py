@@ -28,7 +28,7 @@ Text = tuple[int, "RawDocument | None", bytes]
 
 @dataclass(frozen=True)
 class InputOptions:
-    """What is said of the inputs; None of what the dataset's shards say."""
+    """The options said of the inputs; None: as the dataset's shards say."""
 
     text: Sequence[str] = ()
     format: str | None = None

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Extracted(NamedTuple):
-    """What is taken of a batch.
+    """The parts of a batch that are taken.
 
     Attributes:
         payload: texts, or ids as the bytes of i8; of a document with an error nothing.
@@ -64,7 +64,7 @@ class Extractor:
         self._lines = self._native_lines()
 
     def _native_lines(self) -> Any:
-        """What reads JSON lines; None where a column's name is no UTF-8, as an option may be."""
+        """The native reader of JSON lines; None where a column's name is no UTF-8, as an option may be."""
         column = self._columns.text if self._columns.ids is None else self._columns.ids
         metadata = None if self._columns.metadata is None else list(self._columns.metadata)
         try:
@@ -74,7 +74,7 @@ class Extractor:
         return _native.JsonLines(column, self._columns.ids is not None, metadata, self._codec if self._keeps else "")
 
     def extract(self, documents: Documents) -> Extracted:
-        """What is wanted of a batch; errors of documents are in it."""
+        """Takes the payloads and entries of a batch; errors of documents are in the answer."""
         if isinstance(documents, Block) and not self._columns.messages:
             if documents.form == "jsonl":
                 return self._of_each(documents) if self._lines is None else self._of_lines(documents)
@@ -83,7 +83,7 @@ class Extractor:
         return self._of_each(documents)
 
     def without_entry(self, document: RawDocument) -> Extracted:
-        """What is wanted of one document but for its metadata.
+        """Takes one document but for its metadata.
 
         Raises:
             DocumentError: It cannot be used, whatever its metadata is.

@@ -38,7 +38,7 @@ class StoredDocuments:
     """
 
     def __init__(self, dataset: Dataset) -> None:
-        """Of an opened dataset.
+        """Takes an opened dataset.
 
         Raises:
             UsageError: It has no documents of token ids, or conversations.
@@ -57,7 +57,7 @@ class StoredDocuments:
         self._view = None if by_entry or not self.count else dataset.documents(metadata=False)
 
     def name(self, document: int) -> str:
-        """That of a document's shard."""
+        """The name of a document's shard."""
         return self._names[self._shard(document)]
 
     def read(self, documents: Sequence[int]) -> list[list[int] | None]:
@@ -74,7 +74,7 @@ class StoredDocuments:
         return bisect_right(self._first, document) - 1
 
     def _read_by_entry(self, documents: Sequence[int]) -> list[list[int] | None]:
-        """Of the layout ids, where records name an entry: those of one shard ascend if entries are documents."""
+        """Judges the layout ids, where records name an entry: those of one shard ascend if entries are documents."""
         shards = np.array([self._shard(each) for each in documents])
         entries = np.array([each - self._first[shard] for each, shard in zip(documents, shards, strict=True)])
         begins, ends = self._lower(shards, entries), self._lower(shards, entries + 1)
@@ -152,7 +152,7 @@ class Beside:
             return None
 
     def options(self, shard: str) -> dict[str, Any]:
-        """What `penstock write` noted of how it made a shard; empty: something else made it."""
+        """The options that `penstock write` noted of a shard; empty: something else made it."""
         data = self.read(f"{shard}/shard.json")
         task = (json.loads(data) if data else {}).get("task")
         options = task.get("options") if isinstance(task, dict) else None

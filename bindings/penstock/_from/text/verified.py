@@ -1,4 +1,4 @@
-"""What `penstock.verify_ids` says of a dataset."""
+"""The answer of `penstock.verify_ids`."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class VerifiedIds:
 
     @property
     def problems(self) -> list[str]:
-        """What is wrong, a line for each."""
+        """The differences, a line for each."""
         found = []
         if self.text_documents not in (None, self.documents):
             found.append(

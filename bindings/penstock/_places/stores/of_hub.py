@@ -64,7 +64,7 @@ class OfHub:
         raise NotImplementedError
 
     def etags(self) -> dict[str, str]:
-        """Of files whose size was told, digests of their contents."""
+        """Digests of the contents of files whose size was told."""
         return dict(self._digests)
 
     def secrets(self) -> Sequence[str]:
@@ -104,5 +104,5 @@ def _refused() -> Iterator[None]:
 
 
 def is_commit(revision: str) -> bool:
-    """Whether it is the whole name of a commit."""
+    """True if it is the whole name of a commit."""
     return len(revision) == 40 and not set(revision) - set("0123456789abcdef")
