@@ -141,6 +141,14 @@ def test_what_it_cannot_read_goes_to_tokenizers_unless_it_is_asked_for(
     assert "not installed" in penstock.write(text, tmp_path / "o", tokenizer=tokenizer_file).slow_because
 
 
+def test_a_tokenizer_that_draws_its_ids_is_refused(tokenizer_file: str, tmp_path: Path) -> None:
+    file = saved(tokenizer_file, tmp_path / "t.json", lambda tokenizer: setattr(tokenizer.model, "dropout", 0.1))
+    with pytest.raises(penstock.InvalidArgumentError, match=r'dropout 0.1.*: set "dropout" to null'):
+        penstock.write(write_jsonl(tmp_path / "a.jsonl", [{"text": "ab"}]), tmp_path / "o", tokenizer=file)
+    with pytest.raises(penstock.InvalidArgumentError, match="memory 1,000: give 64MiB or more"):
+        penstock.write(tmp_path / "a.jsonl", tmp_path / "o", tokenizer=tokenizer_file, memory=1000)
+
+
 def wrong_at(monkeypatch: pytest.MonkeyPatch, character: str) -> None:
     """gigatoken that gives another id for each text with this character."""
     plain = gigatoken.Gigatoken._plain

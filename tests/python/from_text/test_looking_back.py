@@ -342,6 +342,16 @@ def test_dropout_is_refused(corpus: Path, tokenizer_file: str, tmp_path: Path) -
         penstock.verify_ids(corpus, tmp_path / "t.json")
 
 
+@pytest.mark.parametrize("named", [True, False])
+def test_ids_that_were_made_elsewhere_agree(tokenizer_file: str, tmp_path: Path, named: bool) -> None:
+    tokenizer = Tokenizer.from_file(tokenizer_file)
+    content = [{"ids": [*tokenizer.encode(row["text"]).ids, tokenizer.token_to_id(END)]} for row in ROWS[:40]]
+    given: dict[str, Any] = {"tokenizer": tokenizer_file} if named else {"dtype": "u2"}
+    penstock.write(write_jsonl(tmp_path / "ids.jsonl", content), tmp_path / "out", ids_column="ids", **given)
+    found = penstock.verify_ids(tmp_path / "out", tokenizer_file, sample="all")
+    assert found and found.agreed > 30, found.problems
+
+
 def test_a_dataset_without_documents_has_none_that_differ(tokenizer_file: str, tmp_path: Path) -> None:
     for layout in ("compact", "ids"):
         with penstock.Writer(tmp_path / layout, {"token": "u2"}, "boundaries", layout=layout):

@@ -66,7 +66,7 @@ def engine_of(
     except (KeyboardInterrupt, MemoryError, SystemExit):
         raise
     except BaseException as error:  # what a library raises of a file that it does not know, and its panics
-        why = f"gigatoken cannot read this tokenizer.json: {one_line(error)}"
+        why = f"gigatoken cannot read this tokenizer.json: {one_line(error).partition(' Location: ')[0]}"
     else:
         return found, ""
     if wanted != "auto":

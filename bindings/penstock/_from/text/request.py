@@ -71,7 +71,7 @@ class Request:
         for name in ("prepend", "append"):
             object.__setattr__(self, name, _tokens(name, getattr(self, name)))
         if index("memory", self.memory) < _LEAST_MEMORY:
-            raise UsageError(f"--memory {self.memory:,}: at least {_LEAST_MEMORY:,} bytes")
+            raise UsageError(f"--memory {self.memory:,}: give 64MiB or more, which a tokenizer takes itself")
         self._check_messages()
         self._check_text()
         self._check_metadata()

@@ -152,9 +152,10 @@ class Beside:
             return None
 
     def options(self, shard: str) -> dict[str, Any]:
-        """The options that `penstock write` noted of a shard; empty: something else made it."""
+        """The options that `penstock write` noted of a shard of text; empty: something else made the ids."""
         data = self.read(f"{shard}/shard.json")
         task = (json.loads(data) if data else {}).get("task")
         options = task.get("options") if isinstance(task, dict) else None
-        known = isinstance(options, dict) and {"tokenizer", "prepend", "append", "post_processor"} <= options.keys()
-        return options if known and isinstance(options, dict) else {}
+        if not isinstance(options, dict) or options.get("ids") is not None:
+            return {}
+        return options if {"tokenizer", "prepend", "append", "post_processor"} <= options.keys() else {}

@@ -148,6 +148,19 @@ class DocumentTokenizer:
             here = self.engine or f"tokenizers ({self.slow_because})"
             raise EngineError(f"{platform.node()} has {here}, where the run began there is {wanted or 'tokenizers'}")
 
+    def refuse_draws(self) -> None:
+        """Refuses a tokenizer of which no two runs have the same ids.
+
+        Raises:
+            UsageError: It is one.
+        """
+        dropout = getattr(getattr(self._tokenizer, "model", None), "dropout", None)
+        if dropout:
+            raise UsageError(
+                f"--tokenizer {self._options.file}: it draws its ids (dropout {dropout:.2g}), so that no two runs give "
+                'the same: set "dropout" to null in it'
+            )
+
     def for_thread(self) -> DocumentTokenizer:
         """The same for another thread, with an engine of its own."""
         other = copy.copy(self)

@@ -192,6 +192,7 @@ def source_of(inputs: Sequence[str], request: Request, storage: Storage | None, 
     """
     work = Tokenizing(request.tokenizer_options, request.columns, request.entry_codec, request.skips)
     tokenizer = make_tokenizer(work.tokenizer)
+    tokenizer.refuse_draws()
     pins = pins or Pins()
     found = expand_inputs(inputs, request.format, storage, skips=request.skips, pins=pins)
     for each in found:
