@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t kRun = 4096;  // ids that are written and looked at together, while they are in the core's cache
 
 // Writes ids and notes the first wrong one.
-template <typename In, typename Out>
+template <typename Out>
 class IdWriter {
  public:
   IdWriter(Out* out, std::uint64_t last) : begin_(out), out_(out), last_(last) {}
@@ -64,7 +64,7 @@ std::int64_t wrap(std::span<const In> ids, const IdDocuments& documents, const I
     lengths[i] = documents.ends[i] - begin + added;
     begin = documents.ends[i];
   }
-  IdWriter<In, Out> writer(out.data(), wrapping.last);
+  IdWriter<Out> writer(out.data(), wrapping.last);
   if (added == 0) {
     writer.put(ids.data() + documents.first, out.size());
     return writer.wrong();

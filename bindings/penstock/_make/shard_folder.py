@@ -180,11 +180,11 @@ class ShardFolder:
         """
         if self._published and not self.replaces:
             self._refuse_to_change()
-        removed = self._useless or ([number] if number in self._finished else [])
-        if removed:
-            self._remove(removed)
-        self._useless = []
-        return bool(removed)
+        is_there = bool(self._useless) or number in self._finished
+        self.clear()
+        if number in self._finished:
+            self._remove([number])
+        return is_there
 
     def made(self, number: int, task: Any) -> None:
         """Notes what a shard is made of that is kept, finished, or soon is."""

@@ -54,9 +54,10 @@ def extract(paths: list[Any], columns: Columns) -> Extracted:
     if whole.errors:
         raise whole.errors[min(whole.errors)]
     found = [extractor.extract(batch) for batch in batches]
-    assert Pieces.joined([each.payload for each in found]).pieces() == whole.payload.pieces()
+    assert [piece for each in found for piece in each.payload.pieces()] == whole.payload.pieces()
     if whole.entries is not None:
-        assert Pieces.joined([each.entries for each in found if each.entries]).pieces() == whole.entries.pieces()
+        entries = [piece for each in found if each.entries for piece in each.entries.pieces()]
+        assert entries == whole.entries.pieces()
     return whole
 
 

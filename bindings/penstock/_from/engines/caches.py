@@ -42,8 +42,11 @@ class Caches:
             if self._engines == 0:
                 self._floor = private_bytes()
             self._engines += 1
-            self._level = self._floor + self._engines * self._each * 3 // 8
+            self._level = self._least_level()
             return self._generation
+
+    def _least_level(self) -> int:
+        return self._floor + self._engines * self._each * 3 // 8
 
     def are_full(self, generation: int) -> bool:
         """True if an engine of this generation is to be made anew."""
@@ -56,6 +59,5 @@ class Caches:
         """One engine was made anew; the generation that it is of now."""
         with self._lock:
             # Memory that stays is another's, or is used again: only what comes to it counts.
-            level = self._floor + self._engines * self._each * 3 // 8
-            self._level = max(level, private_bytes() + self._each // 4)
+            self._level = max(self._least_level(), private_bytes() + self._each // 4)
             return self._generation

@@ -29,18 +29,6 @@ class Pieces(NamedTuple):
         ends = np.cumsum(np.fromiter(map(len, pieces), np.uint64, len(pieces)), dtype=np.uint64)
         return cls(b"".join(pieces), ends)
 
-    @classmethod
-    def joined(cls, parts: Iterable[Self]) -> Self:
-        """All pieces of the parts, in order."""
-        parts = list(parts)
-        if len(parts) == 1:
-            return parts[0]
-        before, ends = 0, [np.empty(0, np.uint64)]
-        for part in parts:
-            ends.append(part.ends + np.uint64(before))
-            before += part.size_bytes
-        return cls(b"".join(memoryview(part.data)[: part.size_bytes] for part in parts), np.concatenate(ends))
-
     def __reduce__(self) -> tuple[Any, ...]:
         """For other processes: what the pieces are of, and no more."""
         return type(self), (bytes(memoryview(self.data)[: self.size_bytes]), self.ends)

@@ -33,11 +33,7 @@ _SHOWN = 24  # characters, on each side of the first difference
 
 
 class Proof:
-    """Compares what an engine gives with what the reference gives. One thread at a time.
-
-    Attributes:
-        documents: that were compared, in part or whole.
-    """
+    """Compares what an engine gives with what the reference gives. One thread at a time."""
 
     def __init__(
         self,
@@ -65,7 +61,6 @@ class Proof:
         self._seen = 0
         self._next = 0
         self._spent = self._of = 0.0
-        self.documents = 0
 
     def check(self, texts: Pieces, ids: Ids, seconds: float) -> None:
         """Proves the ids of texts, which took the engine some `seconds`.
@@ -141,7 +136,6 @@ class Proof:
 
     def _compare_with(self, texts: Pieces, found: Ids, of: Sequence[int]) -> None:
         right = self._reference.encode(texts)
-        self.documents += len(of)
         before, behind = self._around
         for number, index in enumerate(of):
             mine = [*before, *_ids_of(found, number), *behind]
