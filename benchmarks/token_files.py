@@ -27,31 +27,34 @@ def measure(corpora: Corpora) -> list[Result]:
     folder = corpora.folder / "imported"
     shutil.rmtree(folder, ignore_errors=True)
     kinds = {"Megatron's documents": data / "megatron", "a bare .npy": data / "bare.npy"}
-    results: list[Result] = []
     try:
-        for what, path in kinds.items():
-            results += beside_copy(what, partial(penstock.import_tokens, path), folder, corpora.size.repeats)
+        results = beside_copy(kinds, folder, corpora.size.repeats)
         results += workers(kinds["Megatron's documents"], folder, corpora)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return results
 
 
-def beside_copy(what: str, make: Callable[[Path], Any], folder: Path, repeats: int) -> list[Result]:
-    """CPU seconds, user's and the kernel's, in turn."""
-    made = folder / "made"
+def beside_copy(kinds: dict[str, Path], folder: Path, repeats: int) -> list[Result]:
+    """CPU seconds, user's and the kernel's, all in turn: what the kernel takes for new pages varies by the minute."""
     folder.mkdir(parents=True)
-    make(made)
-    size = sum(each.stat().st_size for each in made.rglob("*") if each.is_file())
-    runs = [partial(seconds, way, folder / "out", cpu) for way in (partial(copy, made), make)]
-    copied, imported = alternate(repeats, runs)
+    runs, sizes = [], []
+    for number, path in enumerate(kinds.values()):
+        make, made = partial(penstock.import_tokens, path), folder / f"made-{number}"
+        make(made)
+        sizes.append(sum(each.stat().st_size for each in made.rglob("*") if each.is_file()))
+        runs += [partial(seconds, way, folder / "out", cpu) for way in (partial(copy, made), make)]
+    taken = alternate(repeats, runs)
     shutil.rmtree(folder)
-    quotient = ratios(copied, imported)
-    return [
-        Result("token files", f"cp and sync of {what}: CPU", "s", copied, CACHE, size),
-        Result("token files", f"penstock, import of {what}: CPU", "s", imported, CACHE, size),
-        Result("token files", f"cp and sync / import of {what}: CPU", "ratio", quotient, CACHE, size, at_least=OF_COPY),
-    ]
+    results: list[Result] = []
+    for what, size, copied, imported in zip(kinds, sizes, taken[::2], taken[1::2], strict=True):
+        of_copy = f"cp and sync / import of {what}: CPU"
+        results += [
+            Result("token files", f"cp and sync of {what}: CPU", "s", copied, CACHE, size),
+            Result("token files", f"penstock, import of {what}: CPU", "s", imported, CACHE, size),
+            Result("token files", of_copy, "ratio", ratios(copied, imported), CACHE, size, at_least=OF_COPY),
+        ]
+    return results
 
 
 def workers(path: Path, folder: Path, corpora: Corpora) -> list[Result]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
     from penstock._from.engines.reference import Reference
 
 NAME = "gigatoken"
+
+# The begin of an object or what is behind one of its members, and the next one's name.
+_MEMBER = re.compile(r'\s*[{,]\s*"(\w+)"\s*:\s*')
+_CHANGED = {"added_tokens", "normalizer", "padding", "post_processor", "pre_tokenizer", "truncation"}  # and looked at
 
 
 class Gigatoken:
@@ -123,13 +128,28 @@ def for_gigatoken(data: bytes, special_tokens_in_text: bool) -> tuple[bytes, lis
     Raises:
         EngineError: 0.10.0 is known to give other ids for it, of texts that the proof need not come across.
     """
-    content = json.loads(data)
+    content, model = _without_model(data.decode())
     added = content.get("added_tokens") or []
     _refuse_known(content, added)
     content.update(truncation=None, padding=None, post_processor=None)
     if not special_tokens_in_text:
         content["added_tokens"] = [each for each in added if not each.get("special")]
-    return json.dumps(content, ensure_ascii=False).encode(), [str(each["content"]).encode() for each in added]
+    head = json.dumps(content, ensure_ascii=False)
+    text = f'{head[:-1]}, "model"{model}' if model else head
+    return text.encode(), [str(each["content"]).encode() for each in added]
+
+
+def _without_model(text: str) -> tuple[dict[str, Any], str]:
+    """A tokenizer.json's members before its model, and what stands behind that word; or all members, and "".
+
+    The model is nearly all of the file and the library writes it last, so it need not be taken apart and put together.
+    """
+    head, decoder, at = dict[str, Any](), json.JSONDecoder(), 0
+    while found := _MEMBER.match(text, at):
+        if found[1] == "model":
+            return (head, text[found.end(1) + 1 :]) if head.keys() >= _CHANGED else (json.loads(text), "")
+        head[found[1]], at = decoder.raw_decode(text, found.end())
+    return json.loads(text), ""
 
 
 def _refuse_known(content: dict[str, Any], added: list[dict[str, Any]]) -> None:
