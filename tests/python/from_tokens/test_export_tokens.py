@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import penstock
 import pytest
+from _servers import nginx
 from _token_files import tokens_of
 from penstock._cli.main import main
 
@@ -227,3 +228,15 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeyp
         assert words in (said.err if code else said.out)
         assert "--json" not in arguments or json.loads(said.out)["left_out"][0] == "metadata"
     assert tokens_of(tmp_path / "m") == tokens_of(path)
+
+
+@pytest.mark.parametrize("lengths", [[3000], [9000, 3000]], ids=["less than a block", "a rest behind blocks"])
+def test_at_an_address_reads_are_few(tmp_path: Path, lengths: list[int]) -> None:
+    with penstock.Writer(tmp_path / "root" / "d", fields={"token": "u2"}, metadata="boundaries") as writer:
+        for length in lengths:
+            writer.append(token=np.arange(length))
+    with nginx(tmp_path / "root", tmp_path / "server") as address:
+        penstock.export(f"{address}/d", tmp_path / "out", to="megatron")
+        asked = (tmp_path / "server" / "access.log").read_text().splitlines()
+    assert tokens_of(tmp_path / "out") == [list(range(length)) for length in lengths]
+    assert len([line for line in asked if "/stream.bin " in line]) <= 3, asked

@@ -26,28 +26,34 @@ class Records:
         self.most = max(1, PART_BYTES // self.bytes)
 
     def read(self, begin: int, end: int) -> dict[str, npt.NDArray[Any]]:
-        """Records [begin, end), read in whole windows but at the end of the stream."""
-        first, last = begin // BLOCK, -(-end // BLOCK)
-        whole = min(last, self._dataset.records // BLOCK)
-        found: list[Any] = []
-        if first < whole:
-            view = self._dataset.windows(BLOCK, metadata=False)
-            found.append(view.read(np.arange(first, whole, dtype=np.uint64)))
-        tail = max(first, whole) * BLOCK
-        if end > tail:
-            found.append(self._dataset.windows(1, metadata=False).read(np.arange(tail, end, dtype=np.uint64)))
-        if not found:
+        """Records [begin, end), read in whole windows."""
+        if begin >= end:
             dtype = self._dataset.dtype
             return {name: np.empty(0, dtype and dtype[name]) for name in self._names}
-        low, high = begin - first * BLOCK, end - first * BLOCK
+        whole = self._dataset.records // BLOCK * BLOCK  # behind it is less than a window
+        found: list[Any] = []
+        if begin < whole:
+            found.append(self._blocks(begin // BLOCK, -(-min(end, whole) // BLOCK)))
+        if end > whole:
+            found.append(self._rest(whole))
+        first = begin // BLOCK * BLOCK
         return {
-            name: (
-                found[0][name].reshape(-1)
-                if len(found) == 1
-                else np.concatenate([each[name].reshape(-1) for each in found])
-            )[low:high]
+            name: (found[0][name] if len(found) == 1 else np.concatenate([each[name] for each in found]))[
+                begin - first : end - first
+            ]
             for name in self._names
         }
+
+    def _blocks(self, first: int, last: int) -> dict[str, npt.NDArray[Any]]:
+        batch = self._dataset.windows(BLOCK, metadata=False).read(np.arange(first, last, dtype=np.uint64))
+        return {name: batch[name].reshape(-1) for name in self._names}
+
+    def _rest(self, whole: int) -> dict[str, npt.NDArray[Any]]:
+        """Records from `whole` on, by one read: what is behind the last window, or a window of them all."""
+        records = self._dataset.records
+        view = self._dataset.windows(BLOCK if whole else records, records - whole if whole else 0, metadata=False)
+        batch = view.read(np.array([len(view) - 1], np.uint64))
+        return {name: batch[name].reshape(-1)[BLOCK if whole else 0 :] for name in self._names}
 
     def parts(self, begin: int, end: int) -> Iterator[dict[str, npt.NDArray[Any]]]:
         """Records [begin, end), a few MiB at a time."""
