@@ -57,4 +57,19 @@ class TooManySkippedError(InputError):
 
 
 class WorkerError(RuntimeError):
-    """A worker process ended without finishing its work."""
+    """A worker ended without finishing its work.
+
+    Attributes:
+        there: The traceback of what its code raised; empty where it was something else.
+    """
+
+    def __init__(self, message: str, there: str = "") -> None:
+        super().__init__(message)
+        self.there = there
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self), self.there)
+
+
+class ThereError(Exception):
+    """In place of an error of another thread, process or machine, as its cause: the text is the traceback."""

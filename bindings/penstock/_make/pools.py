@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
 
 from penstock._base.errors import Error
-from penstock._make.errors import InputError, WorkerError
+from penstock._make.errors import InputError, ThereError, WorkerError
 
 
 class Work(Protocol):
@@ -90,7 +91,8 @@ def answer(work: Work, process: Callable[[Any], Any], item: Any) -> Any:
     except (InputError, Error) as error:
         return error
     except Exception as error:
-        return WorkerError(f"{type(error).__name__} in the batch that begins with {work.place(item)}: {error}")
+        message = f"{type(error).__name__} in the task that begins with {work.place(item)}: {error}"
+        return WorkerError(message, "\n" + traceback.format_exc())
 
 
 class InOrder:
@@ -123,6 +125,8 @@ class InOrder:
             self._receive()
         while self._taken in self._results:
             result = self._results.pop(self._taken)
+            if isinstance(result, WorkerError) and result.there:
+                raise result from ThereError(result.there)
             if isinstance(result, BaseException):
                 raise result
             self._taken += 1

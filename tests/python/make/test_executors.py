@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,8 @@ class Square:
         def square(item: int) -> int:
             if item == 13:
                 raise InputError("thirteen")
+            if item == 15:
+                raise KeyError(item)
             if item == 14:
                 os.kill(os.getpid(), signal.SIGKILL)
             time.sleep(max(0.0, 0.1 - item / 50))
@@ -73,6 +76,14 @@ class TestExecutor:
             for each in results_of(workers, [1, 2, 13, 3]):
                 found.append(each)
         assert found == [1, 4]
+
+    def test_the_traceback_of_an_error_that_nobody_foresaw_reaches_the_caller(self, workers: Any) -> None:
+        with pytest.raises((KeyError, WorkerError)) as caught:  # KeyError: it is this process itself
+            list(results_of(workers, [1, 15]))
+        told = "".join(traceback.format_exception(caught.value))
+        assert "raise KeyError(item)" in told, told
+        if caught.type is WorkerError:
+            assert str(caught.value) == "KeyError in the task that begins with item 15: 15"
 
 
 def test_a_killed_process_is_an_error_that_says_so() -> None:
