@@ -374,6 +374,10 @@ void add_arrays(BatchClass& type) {
       .def_property_readonly("valid", [](const Batch& batch) { return batch.plan.valid; })
       .def_property_readonly("position", [](const Batch& batch) { return batch.plan.position; })
       .def_property_readonly("end", [](const Batch& batch) { return batch.plan.end; })
+      .def_property_readonly(
+          "of_all", [](const Batch& batch) { return batch.plan.of_all; }, "Valid rows of all ranks together.")
+      .def_property_readonly("world_size", [](const Batch& batch) { return batch.plan.share.world_size; })
+      .def_property_readonly("micro_batches", [](const Batch& batch) { return batch.plan.share.micro_batches; })
       .def_property_readonly("record_count", &Batch::record_count)
       .def_property_readonly(
           "lender",

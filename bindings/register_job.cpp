@@ -47,15 +47,22 @@ Tail parse_tail(const std::string& tail) {
   raise(ErrorKind::InvalidArgument, "tail=\"{}\": must be \"pad\" or \"drop\"", tail);
 }
 
+Uneven parse_uneven(const std::string& uneven) {
+  if (uneven == "refuse") return Uneven::Refuse;
+  if (uneven == "pad") return Uneven::Pad;
+  raise(ErrorKind::InvalidArgument, "uneven=\"{}\": must be \"refuse\" or \"pad\"", uneven);
+}
+
 std::shared_ptr<Job> make_job(const std::vector<SourceIdentity>& sources, std::shared_ptr<Order> order,
                               std::optional<std::uint64_t> epochs, bool per_epoch, const std::string& tail,
-                              const Ranges& skip, const Schedule& schedule) {
+                              const Ranges& skip, const Schedule& schedule, const std::string& uneven) {
   CursorOptions options;
   options.epochs = epochs;
   options.per_epoch = per_epoch;
   options.tail = parse_tail(tail);
   options.skip = skip;
   options.schedule = schedule;
+  options.uneven = parse_uneven(uneven);
   return std::make_shared<Job>(std::move(order), sources, std::move(options));
 }
 
@@ -71,7 +78,7 @@ py::array pick_rows(std::span<const Pick> picks, std::uint64_t rows) {
   return out;
 }
 
-// (position, end, picks [rows], how many of them are valid), or None at the end of the run.
+// (position, end, picks [rows], how many of them are valid, those of all ranks), or None at the end of the run.
 py::object plan(const Job& job, std::uint64_t position, std::uint64_t rank, std::uint64_t world_size) {
   const Share share{rank, world_size};
   job.cursor().check(share);
@@ -89,7 +96,7 @@ py::object plan(const Job& job, std::uint64_t position, std::uint64_t rank, std:
   try {
     std::vector<Pick> picks(plan->valid);
     job.pick(*plan, picks);
-    return py::make_tuple(plan->position, plan->end, pick_rows(picks, plan->rows), plan->valid);
+    return py::make_tuple(plan->position, plan->end, pick_rows(picks, plan->rows), plan->valid, plan->of_all);
   } catch (const std::bad_alloc&) {
     refuse();
     throw;
@@ -150,14 +157,15 @@ py::object batch_at(const Job& job, std::uint64_t position) {
 }
 
 // What decides how positions become batches, and is in no state: (schedule, end of the run or None, epoch's size where
-// batches end with epochs or None, tail).
+// batches end with epochs or None, tail, uneven).
 py::tuple batching(const Job& job) {
   const CursorOptions& options = job.cursor().options();
   const auto none_or = [](bool is_there, std::uint64_t value) {
     return is_there ? py::object(py::int_(value)) : py::object(py::none());
   };
   return py::make_tuple(options.schedule, none_or(options.epochs.has_value(), job.cursor().run_end()),
-                        none_or(options.per_epoch, options.epoch_size), options.tail == Tail::Pad ? "pad" : "drop");
+                        none_or(options.per_epoch, options.epoch_size), options.tail == Tail::Pad ? "pad" : "drop",
+                        options.uneven == Uneven::Pad ? "pad" : "refuse");
 }
 
 }  // namespace
@@ -175,13 +183,24 @@ py::tuple resume_tuple(const Job& job, const Resume& resume) {
 }
 
 void register_job(py::module_& module) {
+  module.def("ranks_that_divide", &ranks_that_divide, py::arg("size"), "Numbers of ranks that divide it, rising.");
+  module.def(
+      "batch_rows",
+      [](std::uint64_t size, std::uint64_t world_size, std::uint64_t micro_batches) {
+        if (world_size == 0 || micro_batches == 0) raise(ErrorKind::InvalidArgument, "0 ranks, or 0 micro-batches");
+        return batch_rows(size, {0, world_size, micro_batches});
+      },
+      py::arg("size"), py::arg("world_size"), py::arg("micro_batches") = 1,
+      "Rows of each rank's batch, padding included: size / world_size rounded up, to a multiple of micro_batches.");
   PYBIND11_NUMPY_DTYPE(PickRow, source, epoch, index);
   PYBIND11_NUMPY_DTYPE(PlacedPickRow, source, epoch, index, first_record);
   py::class_<Job, std::shared_ptr<Job>>(module, "Job", "Order, cursor and sources; see penstock.Job.")
       .def(py::init(&make_job), py::kw_only(), py::arg("sources"), py::arg("order"), py::arg("epochs"),
-           py::arg("per_epoch"), py::arg("tail"), py::arg("skip"), py::arg("schedule"))
+           py::arg("per_epoch"), py::arg("tail"), py::arg("skip"), py::arg("schedule"), py::arg("uneven") = "refuse")
       .def("plan", &plan, py::arg("position"), py::arg("rank"), py::arg("world_size"),
-           "(position, end, picks [rows], valid rows) of a rank's next batch; None at the end of the run.")
+           "(position, end, picks [rows], valid rows, those of all ranks) of a rank's next batch; None at the end of "
+           "the\n"
+           "run.")
       .def("picks", &picks, py::arg("first"), py::arg("count"), py::arg("sources"),
            "What stands at `count` positions from `first` on: structured [count]. first_record is -1 in documents.")
       .def("batch_at", &batch_at, py::arg("position"),
@@ -189,7 +208,9 @@ void register_job(py::module_& module) {
       .def(
           "begin_of_step", [](const Job& job, std::uint64_t step) { return begin_of_step(job.cursor(), step); },
           py::arg("step"), "The position at which batch number `step` begins.")
-      .def_property_readonly("batching", &batching, "(schedule, end or None, size of epochs that end batches, tail).")
+      .def_property_readonly("batching", &batching,
+                             "(schedule, end or None, size of epochs that end batches, tail,\n"
+                             "uneven).")
       .def(
           "load",
           [](const Job& job, std::uint64_t version, std::uint64_t position, std::string text,

@@ -9,7 +9,6 @@
 #include "core/base/fork_count.h"
 #include "core/engine/loader.h"
 #include "core/io/cache/cached_store.h"
-#include "core/job/balance.h"
 
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
@@ -208,7 +207,6 @@ std::shared_ptr<const RowSlice> slice_of(const SliceTuple& given, const SourceIn
 
 BalanceOptions balance_of(const BalanceTuple& given) {
   BalanceOptions balance;
-  balance.micro_batches = std::get<1>(given);
   for (const auto& [kind, shorten, costs] : std::get<0>(given)) {
     CostRule rule{CostRule::Kind::Attention, shorten, nullptr};
     if (kind == "tokens") {
@@ -240,7 +238,7 @@ struct MakeLoader {
       const std::optional<BalanceTuple>& balance, const std::optional<std::shared_ptr<ByteStore>>& far_reader) const {
     LoaderOptions options;
     options.job = std::move(job);
-    options.share = {rank, world_size};
+    options.share = {rank, world_size, balance ? std::get<1>(*balance) : 1};
     BatchFormats formats;
     for (std::size_t i = 0; i < sources.size(); ++i) {
       formats.emplace_back(sources[i], column_specs(fields, computed.at(i), made.at(i), values),
@@ -277,7 +275,7 @@ Places to_pairs(const std::vector<RowChoice::Place>& places) {
 Places row_places(const Job& job, std::uint64_t position, std::uint64_t world_size,
                   const std::vector<std::shared_ptr<Source>>& sources, const std::optional<BalanceTuple>& balance,
                   std::uint64_t most_bytes, const std::shared_ptr<LocalStore>& local) {
-  const Share share{0, world_size};
+  const Share share{0, world_size, balance ? std::get<1>(*balance) : 1};
   job.cursor().check(share);
   Job::check_position(position);
   std::optional<BalanceOptions> costs;
@@ -286,13 +284,10 @@ Places row_places(const Job& job, std::uint64_t position, std::uint64_t world_si
   const std::optional<BatchPlan> plan = job.plan(position, share);
   if (!plan) return {};
   if (!costs) return to_pairs(RowChoice(share).places(job, *plan));
-  check_micro_batches(job.cursor().options(), world_size, costs->micro_batches);
   const std::vector<std::shared_ptr<const Source>> asked(sources.begin(), sources.end());
-  const RowChoice rows(share,
-                       std::make_unique<const RowCosts>(
-                           asked, std::move(costs->rules),
-                           read_local_through(local, local->reading_once(plan->rows * world_size)), most_bytes),
-                       costs->micro_batches);
+  const RowChoice rows(share, std::make_unique<const RowCosts>(
+                                  asked, std::move(costs->rules),
+                                  read_local_through(local, local->reading_once(plan->of_all)), most_bytes));
   return to_pairs(rows.places(job, *plan));
 }
 
@@ -377,6 +372,9 @@ void add_answers(LoaderClass& type) {
           },
           py::arg("job"), py::arg("position"), "(rank, row) of each observation of the global batch that begins there.")
       .def("tail_rows", [](const PythonLoader& loader) { return loader.get().tail_rows(); })
+      .def_property_readonly(
+          "batch_rows", [](const PythonLoader& loader) { return loader.get().batch_rows(); },
+          "Rows of this rank's batches at the position, padding included.")
       .def_property_readonly(
           "job", [](const PythonLoader& loader) { return std::make_shared<Job>(loader.get().job()); },
           "The job as it is now, with the batch sizes that were set.")

@@ -65,6 +65,7 @@ __all__: list[str] = [
     "WeightedOrder",
     "annotate",
     "append",
+    "batch_rows",
     "begin_exit",
     "can_stream",
     "check_columns",
@@ -102,6 +103,7 @@ __all__: list[str] = [
     "open_field_arrays",
     "parse_address",
     "plan_shuffle",
+    "ranks_that_divide",
     "read_rows",
     "recognise_format",
     "remove_shards",
@@ -622,6 +624,7 @@ class Job:
         schedule: collections.abc.Sequence[
             tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]
         ],
+        uneven: str = "refuse",
     ) -> None: ...
     def batch_at(self, position: typing.SupportsInt | typing.SupportsIndex) -> typing.Any:
         """
@@ -660,13 +663,15 @@ class Job:
         world_size: typing.SupportsInt | typing.SupportsIndex,
     ) -> typing.Any:
         """
-        (position, end, picks [rows], valid rows) of a rank's next batch; None at the end of the run.
+        (position, end, picks [rows], valid rows, those of all ranks) of a rank's next batch; None at the end of the
+        run.
         """
     def steps_before(self, arg0: typing.SupportsInt | typing.SupportsIndex) -> int: ...
     @property
     def batching(self) -> tuple:
         """
-        (schedule, end or None, size of epochs that end batches, tail).
+        (schedule, end or None, size of epochs that end batches, tail,
+        uneven).
         """
     @property
     def json(self) -> str: ...
@@ -1057,6 +1062,13 @@ class Batch:
         The object whose memory was lent for this batch (a pinned tensor), or None.
         """
     @property
+    def micro_batches(self) -> int: ...
+    @property
+    def of_all(self) -> int:
+        """
+        Valid rows of all ranks together.
+        """
+    @property
     def position(self) -> int: ...
     @property
     def record_count(self) -> int: ...
@@ -1064,6 +1076,8 @@ class Batch:
     def rows(self) -> int: ...
     @property
     def valid(self) -> int: ...
+    @property
+    def world_size(self) -> int: ...
 
 class Loader:
     """
@@ -1141,6 +1155,11 @@ class Loader:
     def set_global_batch_size(self, arg0: typing.SupportsInt | typing.SupportsIndex) -> None: ...
     def state(self) -> tuple: ...
     def tail_rows(self) -> int | None: ...
+    @property
+    def batch_rows(self) -> int:
+        """
+        Rows of this rank's batches at the position, padding included.
+        """
     @property
     def job(self) -> Job:
         """
@@ -1413,6 +1432,15 @@ def annotate(
     progress: typing.Any,
 ) -> str: ...
 def append(path: str, more: collections.abc.Sequence[str], resume: bool, progress: typing.Any) -> str: ...
+def batch_rows(
+    size: typing.SupportsInt | typing.SupportsIndex,
+    world_size: typing.SupportsInt | typing.SupportsIndex,
+    micro_batches: typing.SupportsInt | typing.SupportsIndex = 1,
+) -> int:
+    """
+    Rows of each rank's batch, padding included: size / world_size rounded up, to a multiple of micro_batches.
+    """
+
 def begin_exit() -> None:
     """
     The interpreter ends: other threads stay in native code.
@@ -1686,6 +1714,11 @@ def plan_shuffle(
     shard_bytes: typing.SupportsInt | typing.SupportsIndex,
     progress: typing.Any,
 ) -> tuple[str, list[str], list[tuple[int, int, int]], list[tuple[int, int]], list[int]]: ...
+def ranks_that_divide(size: typing.SupportsInt | typing.SupportsIndex) -> list[int]:
+    """
+    Numbers of ranks that divide it, rising.
+    """
+
 def read_rows(
     source: Source,
     indices: typing.Annotated[numpy.typing.ArrayLike, numpy.uint64],

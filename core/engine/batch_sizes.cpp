@@ -49,7 +49,7 @@ void check_batches(const Job& job, const Share& share, const BatchFormats& forma
           with_commas(size));
   }
   // A batch may be of any source, so the one with the smallest rows decides.
-  const std::uint64_t rows = size / share.world_size;
+  const std::uint64_t rows = batch_rows(size, share);
   std::uint64_t least = UINT64_MAX;
   const bool shares_fetches = job.order().fetch_end(begin) > begin + 1;
   for (const BatchFormat& format : formats) least = std::min(least, least_bytes(format, rows, shares_fetches));

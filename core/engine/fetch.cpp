@@ -144,7 +144,21 @@ ChosenRows& FetchPlanner::chosen(const BatchPlan& plan, ChosenRows& scratch) {
   return rows_->may_wait() ? *chosen_.insert(at, std::move(scratch)) : scratch;
 }
 
+// Passes over batches up to `position` that have no row of this rank, if they are the next to be planned: it may have
+// none in a whole run, where there are more ranks than rows.
+void FetchPlanner::pass_empty(std::uint64_t position) {
+  while (batch_ && batch_->valid == 0 && batch_->position <= position) {
+    planned_to_ = std::max(planned_to_, batch_->end);
+    batch_ = job_->plan(batch_->end, rows_->share());
+  }
+}
+
 void FetchPlanner::choose(Batch& batch) {
+  if (batch.plan.valid == 0) {
+    batch.positions.clear();
+    batch.picks.clear();
+    return;
+  }
   ChosenRows scratch;
   ChosenRows& rows = chosen(batch.plan, scratch);
   batch.positions = rows.positions;
@@ -205,6 +219,10 @@ bool FetchPlanner::fill(Stretch& stretch, std::optional<BatchPlan>& batch, std::
   ChosenRows scratch;
   Filling filling{stretch};
   for (; batch && batch->position < end; batch = job_->plan(batch->end, rows_->share())) {
+    if (batch->valid == 0) {  // and perhaps none after it, to the end of the run
+      end = batch->position;
+      break;
+    }
     const bool may_end = room.may_cut && batch->position > room.needed;
     const bool is_enough = filling.is_rising && stretch.estimated_bytes() >= kEnoughBytes;
     const ChosenRows* const rows = is_enough ? nullptr : chosen_if_any(*batch, may_end, scratch);
@@ -224,7 +242,8 @@ bool FetchPlanner::fill(Stretch& stretch, std::optional<BatchPlan>& batch, std::
 // position that is needed has been passed, and where they lie in the order of their positions (sequential): what is
 // large enough for one request gains nothing from more. Where they may not be cut it is all of them or none.
 std::shared_ptr<Stretch> FetchPlanner::plan(const Room& room) {
-  if (!batch_) return nullptr;
+  pass_empty(room.needed);
+  if (!batch_ || batch_->valid == 0) return nullptr;
   const std::uint64_t begin = std::max(planned_to_, batch_->position);
   std::uint64_t end = job_->order().fetch_end(begin);
   if (end < batch_->end) end = job_->order().fetch_end(batch_->end - 1);  // fetches of one row: a batch of them
@@ -249,6 +268,7 @@ const std::shared_ptr<Stretch>& FetchPlanner::find(std::uint64_t position) const
 void FetchPlanner::give_rows(Batch& batch, std::vector<std::shared_ptr<Stretch>>& planned) {
   batch.fetched.clear();
   batch.fetches.clear();
+  if (batch.positions.empty()) pass_empty(batch.plan.position);
   bool begins = false;  // to take rows of a stretch
   for (const std::uint64_t position : batch.positions) {
     while (position >= planned_to_ && batch_) {

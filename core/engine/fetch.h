@@ -139,6 +139,7 @@ class FetchPlanner {
   void drop_spares() const { spares_->clear(); }
 
  private:
+  void pass_empty(std::uint64_t position);
   ChosenRows& chosen(const BatchPlan& plan, ChosenRows& scratch);
   void forget_chosen();
   struct Room {

@@ -3,7 +3,6 @@
 #include "core/base/error.h"
 #include "core/base/fork_count.h"
 #include "core/engine/batch_memory.h"
-#include "core/job/balance.h"
 
 #include <unistd.h>
 
@@ -14,12 +13,8 @@
 namespace penstock {
 
 Loader::Loader(LoaderOptions options)
-    : job_(options.job),
-      share_(options.share),
-      micro_batches_(options.balance ? options.balance->micro_batches : 1),
-      owner_(getpid()),
-      forks_(fork_count()) {
-  check_share(*job_);
+    : job_(options.job), share_(options.share), owner_(getpid()), forks_(fork_count()) {
+  job_->cursor().check(share_);
   prefetch_ = std::make_unique<Prefetch>(std::move(options));
   prefetch_->check_sizes(*job_);
   begin();
@@ -28,11 +23,6 @@ Loader::Loader(LoaderOptions options)
 Loader::~Loader() {
   // A forked child has the engine's memory but none of its threads: nothing can be joined, no mutex be trusted.
   if (is_forked()) static_cast<void>(prefetch_.release());
-}
-
-void Loader::check_share(const Job& job) const {
-  job.cursor().check(share_);
-  check_micro_batches(job.cursor().options(), share_.world_size, micro_batches_);
 }
 
 bool Loader::is_forked() const noexcept {
@@ -172,10 +162,14 @@ std::optional<std::uint64_t> Loader::tail_rows() const {
   return last ? std::optional(last->valid) : std::nullopt;
 }
 
+std::uint64_t Loader::batch_rows() const {
+  return penstock::batch_rows(job_->cursor().batch_size_at(position_), share_);
+}
+
 void Loader::set_global_batch_size(std::uint64_t size) {
   check_process();
   auto changed = std::make_shared<const Job>(job_->with_batch_size(position_, size));
-  check_share(*changed);
+  changed->cursor().check(share_);
   prefetch_->check_sizes(*changed);
   job_ = std::move(changed);
   restart();

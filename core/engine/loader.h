@@ -55,6 +55,8 @@ class Loader {
   /// Rows of the last batch of the run (or of the present epoch) that are observations; none where there is no batch.
   /// Throws InvalidArgument where Cursor::length does.
   [[nodiscard]] std::optional<std::uint64_t> tail_rows() const;
+  /// Rows of batches at the position, padding included.
+  [[nodiscard]] std::uint64_t batch_rows() const;
   /// The rank and row of each observation of the global batch of `job` that begins at `position`; none where there is
   /// no batch. `job` is job(), or was before another batch size was set. Throws what reading costs throws, and
   /// InvalidArgument where that would be in a forked child. Any thread.
@@ -68,7 +70,6 @@ class Loader {
   [[nodiscard]] unsigned threads() const noexcept { return prefetch_->options().threads; }
 
  private:
-  void check_share(const Job& job) const;
   [[nodiscard]] bool is_forked() const noexcept;
   void check_owner() const;
   void check_process() const;
@@ -79,7 +80,6 @@ class Loader {
 
   std::shared_ptr<const Job> job_;  // another one after set_global_batch_size()
   const Share share_;
-  const std::uint64_t micro_batches_;  // that each rank's rows are parts of
   std::unique_ptr<Prefetch> prefetch_;
   std::exception_ptr late_error_;  // of who lends memory, for a batch to come; the next poll() throws it
   std::uint64_t position_ = 0;     // of the next batch to deliver

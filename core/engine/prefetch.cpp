@@ -74,7 +74,7 @@ std::shared_ptr<const RowChoice> Prefetch::make_choice() const {
   for (const BatchFormat& format : *options_.formats) sources.push_back(format.source);
   auto costs = std::make_unique<const RowCosts>(sources, options_.balance->rules, options_.through,
                                                 bound_->most_by_file(), std::move(counters));
-  return std::make_shared<const RowChoice>(options_.share, std::move(costs), options_.balance->micro_batches);
+  return std::make_shared<const RowChoice>(options_.share, std::move(costs));
 }
 
 Metrics Prefetch::metrics() const {

@@ -26,8 +26,7 @@ namespace penstock {
 
 /// Rows go to ranks by what they cost.
 struct BalanceOptions {
-  std::vector<CostRule> rules;      // by source number
-  std::uint64_t micro_batches = 1;  // equal parts of a rank's rows, alike on all ranks
+  std::vector<CostRule> rules;  // by source number
 };
 
 struct LoaderOptions {

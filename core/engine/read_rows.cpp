@@ -71,7 +71,7 @@ std::shared_ptr<Batch> read_picks(std::shared_ptr<const BatchFormats> formats, s
   batch->most_bytes = options.most_bytes;
   batch->formats = std::move(formats);
   batch->format = picks.empty() ? &batch->formats->front() : &batch->formats->at(picks.front().source);
-  batch->plan.rows = batch->plan.valid = picks.size();
+  batch->plan.rows = batch->plan.valid = batch->plan.of_all = picks.size();
   for (const Pick& pick : picks) {
     const std::uint64_t size = batch->formats->at(pick.source).source->info().size;
     if (pick.index < size) continue;

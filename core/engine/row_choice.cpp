@@ -34,7 +34,7 @@ std::vector<RowChoice::Place> RowChoice::places(const Job& job, const BatchPlan&
   job.pick(whole, all);
   const std::atomic<bool> cancelled{false};
   std::vector<std::vector<std::uint64_t>> ranks;
-  balance_ranks(costs_of(all, cancelled), share_.world_size, plan.rows, micro_batches_, ranks);
+  balance_ranks(costs_of(all, cancelled), share_, plan.rows, ranks);
   for (std::uint64_t rank = 0; rank < ranks.size(); ++rank) {
     for (std::uint64_t row = 0; row < ranks[rank].size(); ++row) places[ranks[rank][row]] = {rank, row};
   }
@@ -43,7 +43,7 @@ std::vector<RowChoice::Place> RowChoice::places(const Job& job, const BatchPlan&
 
 void RowChoice::choose(const Job& job, const BatchPlan& plan, std::vector<std::uint64_t>& positions,
                        std::vector<Pick>& picks, const std::atomic<bool>& cancelled) const {
-  if (!costs_) {
+  if (!costs_ || plan.valid == 0) {  // nothing is read for a rank that gets no row
     list_positions(plan, positions);
     picks.resize(plan.valid);
     job.pick(plan, picks);
@@ -55,7 +55,7 @@ void RowChoice::choose(const Job& job, const BatchPlan& plan, std::vector<std::u
   std::vector<Pick> all(whole.valid);
   job.pick(whole, all);
   std::vector<std::uint64_t> numbers;
-  balance_rows(costs_of(all, cancelled), share_, plan.rows, micro_batches_, numbers);
+  balance_rows(costs_of(all, cancelled), share_, plan.rows, numbers);
   assert(numbers.size() == plan.valid);
   positions.clear();
   picks.clear();

@@ -19,9 +19,8 @@ class RowChoice {
  public:
   /// By turns (i mod R), as the plans of the job have them.
   explicit RowChoice(const Share& share) : share_(share) {}
-  /// By cost, in `micro_batches` parts (core/job/balance.h).
-  RowChoice(const Share& share, std::unique_ptr<const RowCosts> costs, std::uint64_t micro_batches)
-      : share_(share), costs_(std::move(costs)), micro_batches_(micro_batches) {}
+  /// By cost (core/job/balance.h).
+  RowChoice(const Share& share, std::unique_ptr<const RowCosts> costs) : share_(share), costs_(std::move(costs)) {}
 
   /// Positions of the rows of `plan`, this rank's part of a batch of `job`, and what stands there; plan.valid of each.
   /// Throws what reading costs throws; CostsCancelled soon after `cancelled` is set.
@@ -46,7 +45,6 @@ class RowChoice {
 
   const Share share_;
   const std::unique_ptr<const RowCosts> costs_;
-  const std::uint64_t micro_batches_ = 1;
 };
 
 }  // namespace penstock

@@ -1,7 +1,5 @@
 #include "core/job/balance.h"
 
-#include "core/base/error.h"
-
 #include <algorithm>
 #include <functional>
 #include <numeric>
@@ -73,33 +71,21 @@ std::vector<std::uint64_t> in_parts(std::span<const std::uint64_t> own, std::spa
 
 }  // namespace
 
-void check_micro_batches(const CursorOptions& options, std::uint64_t world_size, std::uint64_t micro_batches) {
-  if (micro_batches == 0) raise(ErrorKind::InvalidArgument, "micro_batches=0: must be at least 1");
-  for (const auto& [position, size] : options.schedule) {
-    const std::uint64_t rows = size / world_size;
-    if (rows % micro_batches == 0) continue;
-    raise(
-        ErrorKind::InvalidArgument,
-        "micro_batches={} does not divide the {} rows that a rank has of the global batch of {}: use a batch size that "
-        "is a multiple of {} on each rank",
-        with_commas(micro_batches), with_commas(rows), with_commas(size), with_commas(micro_batches));
-  }
-}
-
-void balance_ranks(std::span<const std::uint64_t> costs, std::uint64_t world_size, std::uint64_t rows,
-                   std::uint64_t micro_batches, std::vector<std::vector<std::uint64_t>>& out) {
-  out.assign(world_size, {});
-  share_among_ranks(costs, world_size, [&](std::uint64_t number, std::uint64_t rank) { out[rank].push_back(number); });
-  for (auto& own : out) own = in_parts(own, costs, rows, micro_batches);
+void balance_ranks(std::span<const std::uint64_t> costs, const Share& share, std::uint64_t rows,
+                   std::vector<std::vector<std::uint64_t>>& out) {
+  out.assign(share.world_size, {});
+  share_among_ranks(costs, share.world_size,
+                    [&](std::uint64_t number, std::uint64_t rank) { out[rank].push_back(number); });
+  for (auto& own : out) own = in_parts(own, costs, rows, share.micro_batches);
 }
 
 void balance_rows(std::span<const std::uint64_t> costs, const Share& share, std::uint64_t rows,
-                  std::uint64_t micro_batches, std::vector<std::uint64_t>& out) {
+                  std::vector<std::uint64_t>& out) {
   std::vector<std::uint64_t> own;
   share_among_ranks(costs, share.world_size, [&](std::uint64_t number, std::uint64_t rank) {
     if (rank == share.rank) own.push_back(number);
   });
-  out = in_parts(own, costs, rows, micro_batches);
+  out = in_parts(own, costs, rows, share.micro_batches);
 }
 
 }  // namespace penstock

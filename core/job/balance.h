@@ -4,7 +4,7 @@
 // ranks the lower one. Integers alone, so that every rank on every machine finds the same. Pure; any thread.
 #pragma once
 
-#include "core/job/cursor.h"
+#include "core/job/share.h"
 
 #include <cstdint>
 #include <span>
@@ -12,19 +12,15 @@
 
 namespace penstock {
 
-/// Throws InvalidArgument where a batch size of the schedule gives a rank rows that are no multiple of `micro_batches`,
-/// or where that is 0.
-void check_micro_batches(const CursorOptions& options, std::uint64_t world_size, std::uint64_t micro_batches);
-
 /// `out`: which of a batch's observations are the rows of share.rank, in the order of its rows. `costs` are those of
 /// all observations of the batch, by position; a rank has `rows` rows and gets as many observations as i mod R gives
-/// it. The rows are `micro_batches` equal parts, to which the rank's observations go by the same rule, so that the k-th
-/// parts of all ranks cost alike; in a part they are by position.
+/// it. The rows are share.micro_batches equal parts, to which the rank's observations go by the same rule, so that the
+/// k-th parts of all ranks cost alike; in a part they are by position.
 void balance_rows(std::span<const std::uint64_t> costs, const Share& share, std::uint64_t rows,
-                  std::uint64_t micro_batches, std::vector<std::uint64_t>& out);
+                  std::vector<std::uint64_t>& out);
 
 /// The same of every rank: out[rank].
-void balance_ranks(std::span<const std::uint64_t> costs, std::uint64_t world_size, std::uint64_t rows,
-                   std::uint64_t micro_batches, std::vector<std::vector<std::uint64_t>>& out);
+void balance_ranks(std::span<const std::uint64_t> costs, const Share& share, std::uint64_t rows,
+                   std::vector<std::vector<std::uint64_t>>& out);
 
 }  // namespace penstock

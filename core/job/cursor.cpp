@@ -15,12 +15,6 @@
 namespace penstock {
 namespace {
 
-/// The multiple of world_size nearest to `size`, never 0.
-std::uint64_t nearest_multiple(std::uint64_t size, std::uint64_t world_size) {
-  const std::uint64_t below = size / world_size * world_size;
-  return below == 0 || size - below > world_size / 2 ? below + world_size : below;
-}
-
 void check_batch_size(std::uint64_t size) {
   if (size == 0) raise(ErrorKind::InvalidArgument, "batch size 0, at least 1 is needed");
   if (size >= kMostPosition) raise(ErrorKind::InvalidArgument, "batch size {} is beyond 2^63", with_commas(size));
@@ -89,17 +83,14 @@ Cursor::Cursor(CursorOptions options)
 }
 
 void Cursor::check(const Share& share) const {
-  const auto [rank, world_size] = share;
-  if (rank >= world_size) {
-    raise(ErrorKind::InvalidArgument, "rank {} of world size {}, it must be below", with_commas(rank),
-          with_commas(world_size));
+  if (share.rank >= share.world_size) {
+    raise(ErrorKind::InvalidArgument, "rank {} of world size {}, it must be below", with_commas(share.rank),
+          with_commas(share.world_size));
   }
+  if (share.micro_batches == 0) raise(ErrorKind::InvalidArgument, "micro_batches=0: must be at least 1");
   for (const auto& [position, size] : options_.schedule) {
-    if (size % world_size != 0) {
-      raise(ErrorKind::InvalidArgument, "global batch size {} is not a multiple of world size {}; the nearest is {}",
-            with_commas(size), with_commas(world_size), with_commas(nearest_multiple(size, world_size)));
-    }
-    check_rows(position, size, size / world_size);
+    if (options_.uneven == Uneven::Refuse) check_divides(size, share);
+    check_rows(position, size, batch_rows(size, share));
   }
 }
 
@@ -247,8 +238,9 @@ std::optional<BatchPlan> Cursor::plan(std::uint64_t position, const Share& share
   const std::uint64_t first = rank_of(plan.position);
   const std::uint64_t available = rank_of(end) - first;
   const std::uint64_t taken = std::min(size, available);
-  plan.rows = size / share.world_size;
+  plan.rows = batch_rows(size, share);
   plan.of_all = taken;
+  plan.share = share;
   plan.end = select(first + taken - 1) + 1;
   if (plan.end < end && batches_left(plan.end, end) == 0) plan.end = end;
   add_runs(plan, share, taken);

@@ -2,11 +2,13 @@
 //
 // Pure: no order, no files, no threads; usable without the engine. Immutable but for set_batch_size(). The next global
 // batch is the next G positions that no skip range leaves out; rank r of R takes the i-th of them where i mod R = r. It
-// never crosses the end of a stage, of an epoch if `per_epoch`, or of the run.
+// never crosses the end of a stage, of an epoch if `per_epoch`, or of the run. All ranks have batches of as many rows,
+// G / R rounded up; what the observations do not fill is padding.
 #pragma once
 
 #include "core/job/epochs.h"
 #include "core/job/position.h"
+#include "core/job/share.h"
 
 #include <boost/container/small_vector.hpp>
 
@@ -38,12 +40,7 @@ struct CursorOptions {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> skip;      // [begin, end) positions, any order, may overlap
   std::vector<std::pair<std::uint64_t, std::uint64_t>> schedule;  // (position, global batch size); the first at 0
   std::function<std::uint64_t(std::uint64_t)> stage_end;          // Order::end; empty: no stages
-};
-
-/// Which of a global batch's observations are one rank's.
-struct Share {
-  std::uint64_t rank = 0;
-  std::uint64_t world_size = 1;
+  Uneven uneven = Uneven::Refuse;
 };
 
 /// Positions first, first + stride, … (count of them).
@@ -57,9 +54,10 @@ struct PositionRun {
 struct BatchPlan {
   std::uint64_t position = 0;  // the state before it (past epochs and stages that hold no batch)
   std::uint64_t end = 0;       // the state after it (past a dropped or wholly skipped remainder)
-  std::uint64_t rows = 0;      // rows of this rank, padding included: global batch size / world size
+  std::uint64_t rows = 0;      // rows of this rank, padding included: batch_rows()
   std::uint64_t valid = 0;     // rows that are observations: the sum of the runs' counts
   std::uint64_t of_all = 0;    // observations of all ranks together
+  Share share;                 // whose part it is
   boost::container::small_vector<PositionRun, 2> runs;
 };
 
@@ -69,9 +67,9 @@ class Cursor {
   /// increasing, a skip with end < begin, an end or a batch size beyond 2^63.
   explicit Cursor(CursorOptions options);
 
-  /// Throws InvalidArgument if rank >= world size, or a batch size of the schedule is no multiple of the world size
-  /// (the message names the nearest that is), or gives a rank kMostBatchRows or more. Sizes from the run's end on are
-  /// no batches.
+  /// Throws InvalidArgument if rank >= world size, or there are no micro-batches; if a batch size of the schedule is
+  /// not what check_divides takes, but for Uneven::Pad, or gives a rank kMostBatchRows or more. Sizes from the run's
+  /// end on are no batches.
   void check(const Share& share) const;
 
   /// The share's part of the batch that begins at state `position`, or none at the end of the run (and, if per_epoch,

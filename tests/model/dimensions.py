@@ -35,7 +35,9 @@ DIMENSIONS: dict[str, tuple[str, ...]] = {
     "checks": ("index", "all", "none"),
     "context": ("none", "zigzag", "zigzag3", "zigzag5", "contiguous", "documents"),
     "balance": ("none", "attention", "tokens", "given", "micro"),
-    "ranks": ("1", "2", "3"),
+    "ranks": ("1", "2", "3", "5"),
+    # Global batches that divide evenly, that do not, and of fewer rows than there may be ranks.
+    "uneven": ("refuse", "pad", "few"),
     "order": (
         *("uniform", "sequential", "mixed", "blocks", "lanes", "bucketed", "weighted", "drawn", "balanced", "classes"),
         *("systematic", "various"),
@@ -149,6 +151,7 @@ REFUSALS: tuple[Refusal, ...] = (
         context=but("context", "none"),
         view=WINDOWS,
     ),
+    refusal("the number of ranks does not divide a batch", ranks="5", uneven="refuse", batch=but("batch", "rank")),
     refusal("no index tells lengths", data=("ids", *NO_SPANS), balance=("attention", "micro"), view=WINDOWS),
     refusal("opaque documents have no lengths", data="opaque", balance=("attention", "tokens", "micro")),
     refusal(

@@ -73,9 +73,24 @@ class Cursor:
             steps, batch = steps + 1, self.batch(batch.end)
         return steps
 
+    def step_at(self, position: int) -> int | None:
+        """Of the batch that begins there; None where none does, as after another size of batches."""
+        steps, batch = 0, self.batch(0)
+        while batch is not None and batch.begin < position:
+            steps, batch = steps + 1, self.batch(batch.end)
+        return steps if batch is not None and batch.begin == position else None
+
     def with_size(self, position: int, size: int) -> Cursor:
         others = [(at, each) for at, each in self.sizes if at != position]
         return replace(self, sizes=tuple(sorted([*others, (position, size)])))
+
+
+def rows_of(size: int, ranks: int, micro_batches: int) -> int:
+    """Of each rank's batch, with padding: as many as the rank with the most has, and whole micro-batches."""
+    rows = len(range(0, size, ranks))
+    while rows % micro_batches:
+        rows += 1
+    return rows
 
 
 def by_turns(count: int, ranks: int) -> list[list[int]]:

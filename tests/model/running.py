@@ -16,10 +16,10 @@ from dimensions import CELLS, Case, broken
 from jobs import Pick, ViewJob, make_job
 from layouts import Shape, layout_of, options_of
 from observations import Given
-from positions import NEVER, Cursor, GlobalBatch, by_cost, by_turns
+from positions import NEVER, Cursor, GlobalBatch, by_cost, by_turns, rows_of
 from sources import Library
 
-ROWS = 12  # of a global batch: 1, 2 and 3 ranks share it
+ROWS = {"refuse": 12, "pad": 13, "few": 2}  # of a global batch: 1, 2 and 3 ranks share 12
 MOST_STEPS = 5  # of each leg
 
 
@@ -29,9 +29,10 @@ class Run:
     def __init__(self, library: Library, case: Case, seed: int) -> None:
         self.case, self.chance = case, random.Random(seed)
         self.seed = self.chance.choice([0, 1, 7, (1 << 64) - 1])
-        self.job = make_job(library, case, self.seed, ROWS)
+        self.rows = ROWS[case["uneven"]]
+        self.job = make_job(library, case, self.seed, self.rows)
         self.raised = False
-        self._job: penstock.Job | None = None
+        self._jobs: dict[tuple[tuple[int, int], ...], penstock.Job] = {}
         self.costs = self._given_costs()
 
     # --- the arguments
@@ -39,19 +40,23 @@ class Run:
     def cursor(self, ranks: int) -> Cursor:
         case = self.case
         sizes = {
-            "schedule": ((0, ROWS), (30, 2 * ROWS), (61, ROWS // 2 * 2)),
-            "large": ((0, 6 * ROWS),),
+            "schedule": ((0, self.rows), (30, 2 * self.rows), (61, self.rows // 2 * 2)),
+            "large": ((0, 6 * self.rows),),
             "tokens": self._sizes_by_tokens(),
-        }.get(case["batch"], ((0, ROWS),))
+            "rank": ((0, self._rank_rows(ranks) * ranks),),
+        }.get(case["batch"], ((0, self.rows),))
         return Cursor(self.job.ends(case["length"] == "each"), sizes, self.skip(), case["tail"] == "drop")
+
+    def _rank_rows(self, ranks: int) -> int:
+        return max(1, self.rows // ranks)
 
     def _sizes_by_tokens(self) -> tuple[tuple[int, int], ...]:
         """Where windows are shorter a batch has as many more."""
         if isinstance(self.job, ViewJob) or not self.job.sources[0].window:
-            return ((0, ROWS),)
+            return ((0, self.rows),)
         begins = [0, *self.job.ends(False)[:-1]]
         window = self.job.sources[0].window
-        return tuple((at, ROWS * window // (self.job.pick(at).window or window)) for at in begins)
+        return tuple((at, self.rows * window // (self.job.pick(at).window or window)) for at in begins)
 
     def skip(self) -> tuple[tuple[int, int], ...]:
         first = self.job.ends(True)[0]
@@ -65,9 +70,9 @@ class Run:
         options = options_of(case, shape, self.job.view)
         sizes: Any = [(at, size) for at, size in self.cursor(ranks).sizes]
         if case["batch"] == "rank":
-            options["batch_size"] = ROWS // ranks
+            options["batch_size"] = self._rank_rows(ranks)
         elif case["batch"] == "tokens":
-            options["global_batch_size"] = penstock.Tokens(ROWS * self.job.sources[0].window)
+            options["global_batch_size"] = penstock.Tokens(self.rows * self.job.sources[0].window)
         else:
             options["global_batch_size"] = sizes if len(sizes) > 1 else sizes[0][1]
         if case["length"] != "endless":
@@ -80,22 +85,30 @@ class Run:
         if case["hook"] != "none":
             options["transform"] = self._transform
         return {**options, "seed": self.seed, "order": self.job.order, "tail": case["tail"], "skip": self.skip(),
-                "rank": rank, "world_size": ranks}  # fmt: skip
+                "rank": rank, "world_size": ranks, "uneven": self.uneven}  # fmt: skip
 
-    def plain_job(self) -> penstock.Job | None:
+    @property
+    def uneven(self) -> str:
+        return "refuse" if self.case["uneven"] == "refuse" else "pad"
+
+    def rank_rows(self, size: int, ranks: int) -> int:
+        """Of each rank's batch."""
+        return rows_of(size, ranks, 2 if self.case["balance"] == "micro" else 1)
+
+    def plain_job(self, ranks: int) -> penstock.Job | None:
         """The job without loaders; None of those that it is not asked of."""
         case = self.case
         if case["growth"] != "none" or case["batch"] in ("set", "tokens"):
             return None
-        if self._job is None:
-            sizes = [list(each) for each in self.cursor(1).sizes]
+        sizes = self.cursor(ranks).sizes
+        if sizes not in self._jobs:
             options = {"epochs": {"one": 1}.get(case["length"], 2)} if case["length"] != "endless" else {}
             per_epoch = case["length"] == "each"
-            self._job = penstock.Job(
-                self.job.view, global_batch_size=sizes, seed=self.seed, order=self.job.order, per_epoch=per_epoch,
-                tail=case["tail"], skip=self.skip(), **options,
+            self._jobs[sizes] = penstock.Job(
+                self.job.view, global_batch_size=[list(each) for each in sizes], seed=self.seed, order=self.job.order,
+                per_epoch=per_epoch, tail=case["tail"], skip=self.skip(), uneven=self.uneven, **options,
             )  # fmt: skip
-        return self._job
+        return self._jobs[sizes]
 
     def balance(self) -> penstock.Balance | None:
         kind = self.case["balance"]
@@ -124,7 +137,8 @@ class Run:
         changed = case["resume"] == "all" and not first
         ranks = int(case["ranks"])
         if not first and case["resume"] in ("ranks", "all"):
-            ranks = chance.choice([each for each in (1, 2, 3) if each != ranks])
+            others = (1, 2, 3) if case["uneven"] == "refuse" else (1, 2, 3, 4, 5)
+            ranks = chance.choice([each for each in others if each != ranks])
         readers = ["auto", "pread", "mmap"] if case["place"] == "local" else ["auto", "python"]
         return Shape(
             ranks=ranks,
@@ -199,9 +213,9 @@ class Leg:
         self._check_lengths()
         for step in range(steps):
             if self.case["batch"] == "set" and step == 2:
-                self.cursor = self.cursor.with_size(self.position, 2 * ROWS)
+                self.cursor = self.cursor.with_size(self.position, 2 * self.run_.rows)
                 for each in self.loaders:
-                    each.set_batch_size(2 * ROWS)
+                    each.set_batch_size(2 * self.run_.rows)
             batch = self.cursor.batch(self.position)
             if batch is None or batch.begin >= self.for_end:
                 self._check_over()
@@ -247,15 +261,18 @@ class Leg:
     def _compare(self, batch: GlobalBatch) -> None:
         given = [self.job.given(each) for each in batch.positions]
         picks = [self.job.pick(each) for each in batch.positions]
-        rows = batch.size // self.shape.ranks
+        rows = self.run_.rank_rows(batch.size, self.shape.ranks)
+        if self.position == batch.begin:  # not before a tail that was dropped
+            check(self.loaders[0].batch_size == rows, "batch_size", self.loaders[0].batch_size, rows)
         shares = self._shares(batch, rows)
         if self.run_.chance.random() < 0.3:
-            step = self.cursor.steps_before(batch.begin)
+            step = self.cursor.step_at(batch.begin)
             located = compare_located(self.loaders[0], batch, shares, picks, given, step)
-            job = self.run_.plain_job()
+            job = self.run_.plain_job(self.shape.ranks)
             if job is not None:
-                told = job.locate(step, world_size=self.shape.ranks, balance=self.run_.balance())
-                check(told == located, f"Job.locate({step})", told, located)
+                at = batch.begin
+                told = job.locate(position=at, world_size=self.shape.ranks, balance=self.run_.balance())
+                check(told == located, f"Job.locate(position={at})", told, located)
         for rank, (loader, share) in enumerate(zip(self.loaders, shares, strict=True)):
             found = self._next(loader)
             own: list[Given] = [given[each] for each in share]
@@ -269,6 +286,7 @@ class Leg:
                 "positions": _numbers([batch.positions[each] for each in share], rows),
                 "first_records": _numbers([each.row.first_record for each in own], rows),
                 "valid": np.arange(rows) < len(share),
+                **self._scales(len(share), rows, len(batch.positions)),
                 "position": batch.begin,
             }
             compare_batch(found, expected, self.layout, self.shape.framework, f"rank {rank} at {batch.begin}", own)
@@ -279,6 +297,13 @@ class Leg:
             self._hold(found, expected, own)
         self._compare_plan(batch, picks, given)
         self.position = batch.end
+
+    def _scales(self, valid: int, rows: int, of_all: int) -> dict[str, Any]:
+        """By which the mean over a rank's valid rows is weighed, and that over those of a micro-batch."""
+        parts = 2 if self.case["balance"] == "micro" else 1
+        counts = [len(range(valid)[at : at + rows // parts]) for at in range(0, rows, rows // parts)]
+        weighed = [count * self.shape.ranks / of_all for count in (valid, *counts)]
+        return {"global_rows": of_all, "loss_scale": weighed[0], "loss_scales": tuple(weighed[1:])}
 
     def _hold(self, found: penstock.Batch, expected: dict[str, Any], own: list[Given]) -> None:
         """Batches that a caller holds stay as they are: compared again when others have come."""
@@ -291,16 +316,17 @@ class Leg:
     def _compare_plan(self, batch: GlobalBatch, picks: Sequence[Pick], given: Sequence[Given]) -> None:
         """`Job.plan` of a rank, which reads nothing."""
         rank, ranks = self.run_.chance.randrange(self.shape.ranks), self.shape.ranks
-        job = self.run_.plain_job()
+        job = self.run_.plain_job(self.shape.ranks)
         if job is None:
             return
         plan = job.plan(batch.begin, rank, ranks)
         own = [picks[each] for each in by_turns(len(picks), ranks)[rank]]
-        rows = batch.size // ranks
+        rows = rows_of(batch.size, ranks, 1)
         for name in ("source", "epoch", "index"):
             expected = _numbers([getattr(each, name) for each in own], rows)
             check(plan.picks[name].tolist() == expected.tolist(), f"Job.plan: {name}", plan.picks[name], expected)
         check((plan.position, plan.next_position) == (batch.begin, batch.end), "Job.plan", plan, batch)
+        check(plan.global_rows == len(batch.positions), "Job.plan: global_rows", plan.global_rows, len(batch.positions))
         for number in (0, -1):
             at, first = batch.positions[number], given[number].row.first_record
             found = job.picks(at, 1)["first_record"]

@@ -30,6 +30,7 @@ _COMMANDS = {
     "show": "Windows or documents, decoded, with their spans.",
     "view": "A page that shows datasets in the browser: shards, histograms, windows, documents.",
     "trace": "Which documents a training step saw, as text.",
+    "ranks": "How a global batch is dealt to any number of ranks.",
     "verify": "Read everything and check it against what was written.",
     "combine": "Join datasets into one, with no byte encoded again.",
     "append": "Add the shards of other datasets to the end of one.",

@@ -12,6 +12,7 @@ import click
 from penstock._base.words import counted
 from penstock._cli.data import data_options, named_by_user, open_data
 from penstock._cli.output import echo, emit_json, json_option
+from penstock._cli.schedules import ScheduleType
 from penstock._places.remote import shown
 from penstock._view.decoder import Decoder, metadata_of, visible
 
@@ -22,23 +23,6 @@ _WIDTH = 140  # where the output is no terminal
 _LONGEST = 160  # characters of a text or of metadata, unless all of it is wanted
 _POSITIONS = (1 << 63) - 1
 _ROWS = 8  # of the batch after a state, where --global-batch-size is not given
-
-
-class ScheduleType(click.ParamType[Any]):
-    """A batch size, or a schedule of them: 512, or 0:256,100000:512."""
-
-    name = "size"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """An integer, or [(position, size), …]."""
-        if not isinstance(value, str):
-            return value
-        try:
-            if ":" not in value:
-                return int(value)
-            return [(int(at), int(size)) for at, size in (each.split(":") for each in value.split(","))]
-        except ValueError:
-            self.fail(f"{value!r} is no number, and no schedule such as 0:256,100000:512", param, ctx)
 
 
 class RangeType(click.ParamType[tuple[int, int]]):
@@ -136,6 +120,13 @@ Examples:
     show_default=True,
     help="Number of ranks, to say which rank had a row.",
 )
+@click.option(
+    "--uneven",
+    type=click.Choice(["refuse", "pad"]),
+    default="refuse",
+    show_default=True,
+    help="As the loader's uneven=: pad where the ranks do not divide the batch.",
+)
 @click.option("--rank", type=click.IntRange(0), help="Show the rows of this rank alone. Default: of all.")
 @click.option(
     "--balance",
@@ -204,7 +195,7 @@ def _trace(data: tuple[str, ...], given: dict[str, Any]) -> dict[str, Any]:
         run = TracedRun(view, given["seed"], given["order"], list(given["skip"]))
     size = given["global_batch_size"]
     options: dict[str, Any] = {"seed": run.seed, "order": run.order, "skip": run.skip, "tail": given["tail"]}
-    options |= {"epochs": given["epochs"], "per_epoch": given["per_epoch"]}
+    options |= {"epochs": given["epochs"], "per_epoch": given["per_epoch"], "uneven": given["uneven"]}
     options |= {"global_batch_size": _ROWS if size is None else size}
     balance = None if given["balance"] is None else penstock.Balance(given["balance"], given["micro_batches"])
     reading = _rank_read(given, balance) | {"on_mismatch": "grown" if run.grown else "refuse"}

@@ -210,6 +210,39 @@ class Batch(BatchArrays, Mapping[str, Any]):
         return self._cached("valid", lambda _: self._given(np.arange(self._native.rows) < self._native.valid))
 
     @property
+    def global_rows(self) -> int:
+        """Valid rows of all ranks' batches together: the global batch size, or fewer in a last batch.
+
+        The mean over the global batch is `row_losses.sum() / batch.global_rows`, summed over ranks; where gradients are
+        averaged over them, as DDP and FSDP do, `row_losses.sum() * loader.world_size / batch.global_rows`.
+        """
+        return self._native.of_all
+
+    @property
+    def loss_scale(self) -> float:
+        """What to multiply the mean over this rank's valid rows by: valid rows × ranks / `global_rows`.
+
+        Averaged over ranks, as DDP and FSDP average gradients, that is the mean over the global batch. 1.0 where all
+        ranks have as many valid rows; 0.0 where this one has none, of which there is no mean: see `global_rows`.
+        """
+        return self._scale(self._native.valid)
+
+    @property
+    def loss_scales(self) -> tuple[float, ...]:
+        """The same of each micro-batch, as `Balance.micro_batches` says: their losses so weighed are added up.
+
+        Micro-batches are equal parts of the rows, one after the other. Without any it is (`loss_scale`,).
+        """
+        native = self._native
+        part = native.rows // native.micro_batches
+        counts = (min(max(native.valid - k * part, 0), part) for k in range(native.micro_batches))
+        return tuple(self._scale(count) for count in counts)
+
+    def _scale(self, rows: int) -> float:
+        of_all = self._native.of_all
+        return rows * self._native.world_size / of_all if of_all else 0.0
+
+    @property
     def offsets(self) -> Any:
         """[rows + 1] of a batch of documents: row i is records `offsets[i]:offsets[i + 1]`.
 

@@ -33,6 +33,9 @@ class _Facts(NamedTuple):
     valid: int
     position: int
     end: int
+    of_all: int
+    world_size: int
+    micro_batches: int
 
 
 @dataclass(frozen=True)
@@ -207,7 +210,8 @@ def cloned(batch: Batch) -> BatchCopy:
         layout.ragged,
         layout.torch,
     )
-    facts = _Facts(native.rows, native.valid, batch.position, end)
+    shared = native.of_all, native.world_size, native.micro_batches
+    facts = _Facts(native.rows, native.valid, batch.position, end, *shared)
     return _made(BatchCopy, facts, batch._job, mine, _all(arrays, _copied), spans, csr, missing)
 
 

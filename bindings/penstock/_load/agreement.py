@@ -30,6 +30,7 @@ class Facts:
         epoch_size: of epochs that end batches; None: batches run across.
         tail: "pad" or "drop".
         balance: by what rows go to ranks, in words.
+        uneven: "refuse" or "pad".
     """
 
     rank: int
@@ -41,6 +42,7 @@ class Facts:
     epoch_size: int | None
     tail: str
     balance: str = "none"
+    uneven: str = "refuse"
 
 
 def check_agreement(job: _native.Job, position: int, share: tuple[int, int], group: Any, balance: str = "none") -> None:
@@ -58,8 +60,8 @@ def check_agreement(job: _native.Job, position: int, share: tuple[int, int], gro
         InvalidArgumentError: there is no process group, or this process is not in it.
     """
     rank, world_size = share
-    schedule, run_end, epoch_size, tail = job.batching
-    mine = Facts(rank, world_size, position, job.json, schedule, run_end, epoch_size, tail, balance)
+    schedule, run_end, epoch_size, tail, uneven = job.batching
+    mine = Facts(rank, world_size, position, job.json, schedule, run_end, epoch_size, tail, balance, uneven)
     distributed = sys.modules.get("torch.distributed")  # who has a process group has imported it
     if distributed is None or not distributed.is_available() or not distributed.is_initialized():
         if world_size == 1 and group is None:
@@ -94,6 +96,7 @@ def disagreements(facts: list[Facts]) -> list[str]:
     per_epoch = ["across epochs" if each.epoch_size is None else "within each epoch" for each in facts]
     found += _about("batches go", per_epoch)
     found += _about("tail", [repr(each.tail) for each in facts])
+    found += _about("uneven", [repr(each.uneven) for each in facts])
     return found + _about("balance", [each.balance for each in facts])
 
 

@@ -28,7 +28,7 @@ def batch_sizes(size: Any, unit: int, windows: Sequence[tuple[int, int]] = (), r
         size: an integer, `Tokens` or [(position, size), …].
         unit: what one of `size` is of a global batch: the number of ranks for a size of one rank.
         windows: [(position, window), …] of the view, by which tokens become observations.
-        ranks: their number, for tokens that must be whole windows of each.
+        ranks: their number, for tokens that must be whole windows of each; 1 where windows are dealt unevenly.
 
     Raises:
         InvalidArgumentError: neither an integer nor a schedule.
@@ -75,6 +75,7 @@ def _rows_of(tokens: Tokens, window: int, unit: int, ranks: int) -> int:
         near = max(1, round(tokens.count / each)) * each
         raise InvalidArgumentError(
             f"batch size {tokens}: these are no {whole} of {window:,}: the nearest is Tokens({near})"
+            + ("" if each == window else ', and uneven="pad" takes any whole windows')
         )
     return global_size(tokens.count // window, unit)
 

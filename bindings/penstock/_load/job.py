@@ -18,7 +18,7 @@ from penstock._load.growth import check_growable, grown_job
 from penstock._load.job_arguments import JobArguments
 from penstock._load.locate import LocatedRow, Sources, batch_position, locate
 from penstock._load.mixture import SourceOrder
-from penstock._load.options import BatchSize, Tail
+from penstock._load.options import BatchSize, Tail, Uneven
 from penstock._load.parallel import Balance, resolve_balance
 from penstock._load.state import checked_state
 
@@ -32,12 +32,14 @@ class Plan(NamedTuple):
         picks: structured [rows] with the fields `source`, `epoch` and `index` of `Job.picks`; −1 in rows that are
             padding.
         valid: bool [rows], false where padded.
+        global_rows: valid rows of all ranks together.
     """
 
     position: int
     next_position: int
     picks: npt.NDArray[Any]
     valid: npt.NDArray[np.bool_]
+    global_rows: int
 
 
 class Job:
@@ -71,6 +73,7 @@ class Job:
         per_epoch: bool = False,
         tail: Tail = "pad",
         skip: Iterable[tuple[int, int]] = (),
+        uneven: Uneven = "refuse",
     ) -> None:
         """Makes a job; no file is opened.
 
@@ -84,6 +87,7 @@ class Job:
             per_epoch: whether the tail rule applies at each epoch's end.
             tail: what becomes of a last batch that is not full: "pad" or "drop".
             skip: ranges [begin, end) of positions that are left out.
+            uneven: what becomes of a global batch that the number of ranks does not divide: "refuse" or "pad".
 
         Raises:
             InvalidArgumentError: an argument that cannot be.
@@ -93,7 +97,7 @@ class Job:
         self._view = view
         self._sources = Sources(view)
         sizes = batch_sizes(global_batch_size, 1, view._window_changes())
-        self._arguments = JobArguments(view, sizes, seed, order, epochs, per_epoch, tail, ranges(skip))
+        self._arguments = JobArguments(view, sizes, seed, order, epochs, per_epoch, tail, ranges(skip), uneven)
         self._native = self._arguments.native()
 
     def plan(self, position: int, rank: int, world_size: int) -> Plan | None:
@@ -102,7 +106,7 @@ class Job:
         Args:
             position: observations consumed before it; 0 for the first batch, then each plan's `next_position`.
             rank: which rank, below `world_size`.
-            world_size: number of ranks; it must divide the global batch size.
+            world_size: number of ranks; it must divide the global batch size, but for uneven="pad".
 
         Raises:
             InvalidArgumentError: a rank or a number of ranks that cannot be, a position beyond 2^63.
@@ -110,9 +114,9 @@ class Job:
         found = self._native.plan(index("position", position), index("rank", rank), index("world_size", world_size, 1))
         if found is None:
             return None
-        begin, end, picks, valid = found
+        begin, end, picks, valid, of_all = found
         self._sources.number(picks["source"])
-        return Plan(begin, end, picks, np.arange(len(picks)) < valid)
+        return Plan(begin, end, picks, np.arange(len(picks)) < valid, of_all)
 
     def picks(self, first: int, count: int) -> npt.NDArray[Any]:
         """What stands at the positions [first, first + count), skipped ones too.
@@ -141,7 +145,8 @@ class Job:
         Args:
             step: number of the batch in the run, from 0; or
             position: what a state holds: the batch that comes next there.
-            world_size: number of ranks, which the rows' ranks are of; it must divide the global batch size.
+            world_size: number of ranks, which the rows' ranks are of; it must divide the global batch size, but for
+                uneven="pad".
             balance: by what the ranks' loaders share out rows; None: every `world_size`-th.
 
         Returns:

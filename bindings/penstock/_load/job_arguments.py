@@ -10,7 +10,7 @@ from penstock import _native
 from penstock._base.arguments import index, one_of, ranges
 from penstock._data.loadable import Loadable
 from penstock._load.mixture import SourceOrder
-from penstock._load.options import Tail
+from penstock._load.options import Tail, Uneven
 from penstock._load.orders import resolve
 
 
@@ -26,6 +26,7 @@ class JobArguments:
     per_epoch: bool
     tail: str
     skip: list[tuple[int, int]]
+    uneven: str = "refuse"
 
     def native(self) -> _native.Job:
         """The native job.
@@ -42,7 +43,8 @@ class JobArguments:
     def native_with(self, order: _native.Order) -> _native.Job:
         """The native job with this order over the view."""
         epochs, per_epoch = self.view._ends(self.epochs, self.per_epoch)
-        return job_of(self.view._identities(), order, self.schedule, epochs, per_epoch, self.tail, self.skip)
+        ends = (epochs, per_epoch, self.tail, self.skip, self.uneven)
+        return job_of(self.view._identities(), order, self.schedule, *ends)
 
 
 def job_of(
@@ -53,6 +55,7 @@ def job_of(
     per_epoch: bool,
     tail: str,
     skip: Iterable[tuple[int, int]],
+    uneven: str,
 ) -> _native.Job:
     """The native job of an order of one source, or of several by their numbers.
 
@@ -60,6 +63,7 @@ def job_of(
         InvalidArgumentError: an argument that cannot be.
     """
     one_of("tail", tail, get_args(Tail))
+    one_of("uneven", uneven, get_args(Uneven))
     return _native.Job(
         sources=sources if isinstance(sources, list) else [sources],
         order=order,
@@ -68,4 +72,5 @@ def job_of(
         tail=tail,
         skip=ranges(skip),
         schedule=schedule,
+        uneven=uneven,
     )

@@ -26,7 +26,7 @@ from penstock._load.job_arguments import JobArguments
 from penstock._load.locate import Sources
 from penstock._load.mixture import Mixture, SourceOrder
 from penstock._load.mixture_arrays import native_columns, plan_layouts
-from penstock._load.options import BatchSize, Framework, OnMismatch, Reader, Tail, told_of_options
+from penstock._load.options import BatchSize, Framework, OnMismatch, Reader, Tail, Uneven, told_of_options
 from penstock._load.parallel import Balance, ContextParallel, resolve_balance, resolve_slice
 from penstock._load.positioned import Positioned
 from penstock._load.readers import native_reading
@@ -97,6 +97,7 @@ class Loader(Positioned, Inspected, NoSampler, Generic[Given]):
         max_documents: int | None = None,
         context_parallel: ContextParallel | None = None,
         balance: Balance | None = None,
+        uneven: Uneven = "refuse",
     ) -> None:
         """Makes a loader; no file is opened and no thread started before the first batch is asked for.
 
@@ -114,7 +115,7 @@ class Loader(Positioned, Inspected, NoSampler, Generic[Given]):
             epochs: how many, at least 1; None is endless. A mixture says itself where it ends.
             per_epoch: each `for` is one epoch, whose last batch is padded or dropped.
             tail: what becomes of a last batch that is not full: "pad" or "drop". With "pad" a rank may get padding
-                alone, see `tail_rows`: mask losses by `batch.valid` and divide by the count of what is left.
+                alone, see `tail_rows`: mask losses by `batch.valid`, and weigh their mean by `batch.loss_scale`.
             skip: ranges [begin, end) of positions that are left out.
             dtype: types of integer fields, one or a mapping from names, instead of int64 (torch) or what is stored
                 (NumPy). `inputs` and `labels` are always signed: of the type chosen for their field if that is a signed
@@ -147,6 +148,10 @@ class Loader(Positioned, Inspected, NoSampler, Generic[Given]):
                 window; None: as many as the batch has, and one.
             context_parallel: which part of each row this process gets, where several share the rows of one rank.
             balance: which rows a rank gets, by what they cost; None: every `world_size`-th.
+            uneven: what becomes of a global batch that the number of ranks does not divide. "refuse", or "pad": all
+                ranks' batches have as many rows as the largest share (a multiple of `Balance.micro_batches`), those
+                that a rank has less are padding, and losses are weighed by `batch.loss_scale`. It is no part of the
+                state.
 
         Raises:
             InvalidArgumentError: an argument that cannot be; a batch size that no memory holds; a process that is one
@@ -168,9 +173,10 @@ class Loader(Positioned, Inspected, NoSampler, Generic[Given]):
             view, torch, dtype, columns, max_documents, index("seed", seed), is_sliced
         )
         self._layout = layouts[0]
-        sizes = batch_sizes(size, self._unit, view._window_changes(), self.world_size)
+        whole = 1 if uneven == "pad" else self.world_size
+        sizes = batch_sizes(size, self._unit, view._window_changes(), whole)
         self._balance = resolve_balance(balance, view)
-        self._arguments = JobArguments(view, sizes, seed, order, epochs, per_epoch, tail, ranges(skip))
+        self._arguments = JobArguments(view, sizes, seed, order, epochs, per_epoch, tail, ranges(skip), uneven)
         if on_mismatch == "grown":
             check_growable(self._arguments)
         job = self._arguments.native()

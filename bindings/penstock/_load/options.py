@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 BatchSize = int | Tokens | Sequence[tuple[int, int | Tokens]]
 Tail = Literal["pad", "drop"]
+Uneven = Literal["refuse", "pad"]
 Reader = Literal["auto", "pread", "uring", "direct", "mmap", "http", "python"]
 Framework = Literal["auto", "torch", "numpy"]
 OnMismatch = Literal["refuse", "restart", "keep_position", "grown"]
@@ -50,6 +51,7 @@ class LoaderOptions(TypedDict, total=False):
     max_documents: int | None
     context_parallel: ContextParallel | None
     balance: Balance | None
+    uneven: Uneven
 
 
 # What options of torch's DataLoader and DistributedSampler are called here.

@@ -100,10 +100,7 @@ class Positioned:
     @property
     def batch_size(self) -> int:
         """Rows of this rank's batches at the position, by the schedule and `set_batch_size`; padding counts."""
-        job: Job = self._native.job
-        position, (schedule, *_) = self.position, job.batching
-        size: int = [size for begin, size in schedule if begin <= position][-1]
-        return size // self.world_size
+        return self._native.batch_rows
 
     def seek(self, position: int) -> None:
         """Goes on at `position`."""
@@ -119,6 +116,7 @@ class Positioned:
         The size belongs to positions from here on, as in a schedule: after `rewind()` those before have theirs.
 
         Raises:
-            InvalidArgumentError: a global size that the number of ranks does not divide; a batch that no memory holds.
+            InvalidArgumentError: a global size that the number of ranks does not divide, without uneven="pad"; a batch
+                that no memory holds.
         """
         self._native.set_global_batch_size(global_size(size, self._unit))

@@ -97,5 +97,5 @@ def _batches_ahead(given: int | None, datasets: Sequence[Dataset], sizes: Sequen
     if given is not None:
         return index("prefetch", given, 1, _MOST_PREFETCH)
     in_flight = max((wanted for each in datasets for _, wanted in each._native.stores), default=0)
-    rows = max(sizes[0][1] // ranks, 1) if sizes else 1  # the job refuses a schedule of nothing
+    rows = max(-(-sizes[0][1] // ranks), 1) if sizes else 1  # the job refuses a schedule of nothing
     return min(max(_DEFAULT_PREFETCH, -(-in_flight // rows)), _MOST_PREFETCH)

@@ -40,13 +40,22 @@ def checked(adapter: str, loader: Any) -> Loader:
     return loader
 
 
-def given(value: Any) -> Any:
-    """What a loader gave, as frameworks take it: a batch as a dict, what a `transform` made of it as it is."""
-    return tensors(value) if isinstance(value, Batch) else value
+def given(value: Any, uneven: str) -> Any:
+    """What a loader gave, as frameworks take it: a batch as a dict, what a `transform` made of it as it is.
+
+    Args:
+        value: what it gave.
+        uneven: of the loader: with "pad" the dict has what losses are weighed by.
+    """
+    return tensors(value, uneven == "pad") if isinstance(value, Batch) else value
 
 
-def tensors(batch: Batch) -> dict[str, Any]:
+def tensors(batch: Batch, weighed: bool = False) -> dict[str, Any]:
     """A batch as a plain dict: frameworks copy, move and cast dicts of tensors, and know no other mapping.
+
+    Args:
+        batch: of a loader.
+        weighed: whether `global_rows`, `loss_scale` and `loss_scales` are in it, an int, a float and floats.
 
     Returns:
         `inputs` and `labels` (where there are labels, else their field by its name), every other field, `indices`,
@@ -71,4 +80,6 @@ def tensors(batch: Batch) -> dict[str, Any]:
         found[name] = values
     if "max_seqlen" in layout.column_of:
         found["max_seqlen"] = batch.max_seqlen
+    if weighed:
+        found |= {name: getattr(batch, name) for name in ("global_rows", "loss_scale", "loss_scales")}
     return found

@@ -49,7 +49,7 @@ class TrainLoader:
 
     def __next__(self) -> Any:
         """The next batch as a dict of tensors; or what the loader's `transform` made of it."""
-        return given(next(self.loader))
+        return given(next(self.loader), self.loader._arguments.uneven)
 
     def __len__(self) -> int:
         """Batches of the run, or of the epoch with per_epoch; of an endless loader more than any run takes."""

@@ -15,7 +15,7 @@ from penstock._load.batch_sizes import batch_sizes
 from penstock._load.job import Job
 from penstock._load.loader import Loader
 from penstock._load.mixture import SourceOrder
-from penstock._load.options import BatchSize, OnMismatch, Tail
+from penstock._load.options import BatchSize, OnMismatch, Tail, Uneven
 from penstock._load.parallel import Balance, ContextParallel
 from penstock._load.resume import Resume
 from penstock._load.state import checked_state
@@ -77,6 +77,7 @@ class BatchDataset(IterableDataset[Any]):
         on_mismatch: OnMismatch = "refuse",
         context_parallel: ContextParallel | None = None,
         balance: Balance | None = None,
+        uneven: Uneven = "refuse",
         threads: int | None = None,
         max_bytes: int | None = None,
         **options: Any,
@@ -101,6 +102,7 @@ class BatchDataset(IterableDataset[Any]):
                 refuses a state of another job whatever this says.
             context_parallel: as for `Loader`.
             balance: as for `Loader`.
+            uneven: as for `Loader`.
             threads: of each worker; None: its share of the cores.
             max_bytes: of each worker; None: its share of a quarter of the memory.
             **options: `dtype`, `reader`, `prefetch`, `columns` and `max_documents`, as for `Loader`.
@@ -117,7 +119,7 @@ class BatchDataset(IterableDataset[Any]):
         skipped = [(begin, end) for begin, end in skip]
         self._loads: dict[str, Any] = {**options, "threads": threads, "max_bytes": max_bytes, "framework": "torch"}
         self._loads |= {"context_parallel": context_parallel, "balance": balance}
-        self._runs: dict[str, Any] = {"seed": seed, "order": order, "epochs": epochs, "tail": tail}
+        self._runs: dict[str, Any] = {"seed": seed, "order": order, "epochs": epochs, "tail": tail, "uneven": uneven}
         with (
             divided(),
             Loader(
@@ -140,7 +142,8 @@ class BatchDataset(IterableDataset[Any]):
                 self._loads["context_parallel"] = ContextParallel(*checked._part[:3])
         unit, size = (self.world_size, batch_size) if global_batch_size is None else (1, global_batch_size)
         self._view = view
-        self._sizes = batch_sizes(size, unit, view._window_changes(), self.world_size)
+        whole = 1 if uneven == "pad" else self.world_size
+        self._sizes = batch_sizes(size, unit, view._window_changes(), whole)
         self._skip = skipped
         self._transform = transform
         self._on_mismatch = on_mismatch
@@ -260,11 +263,12 @@ class _Share:
         except BaseException:
             self._stop()  # it was not given: it comes again
             raise
+        uneven = self._dataset._runs["uneven"]
         self._planned.popleft()
         self._position, self._ahead = planned.end, self._workers - 1
         if made is not batch:
-            return given(made)
-        return {**given(batch), "position": planned.begin, "state_dict": batch.state_dict()}
+            return given(made, uneven)
+        return {**given(batch, uneven), "position": planned.begin, "state_dict": batch.state_dict()}
 
     def state_dict(self) -> dict[str, Any]:
         """For a StatefulDataLoader: where this worker is."""
@@ -343,7 +347,7 @@ class _Share:
                 skip.append((plan.position, plan.next_position))
                 ahead -= 1
             else:
-                size = len(plan.picks) * dataset.world_size
+                size = [size for begin, size in dataset._sizes if begin <= plan.position][-1]
                 self._planned.append(_Planned(plan.position, plan.next_position, size))
                 ahead = self._workers - 1
             at = plan.next_position

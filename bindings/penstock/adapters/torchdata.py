@@ -71,7 +71,7 @@ class Node(BaseNode):  # type: ignore[misc]
         """
         with self._in_next:
             try:
-                return given(self._next())
+                return given(self._next(), self.loader._arguments.uneven)
             except StopIteration:
                 self._is_over = True
                 raise

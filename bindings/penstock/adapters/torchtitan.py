@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from penstock._base.arguments import one_of
 from penstock._base.errors import InvalidArgumentError
 from penstock._load.loader import Loader
 from penstock._load.mixture import Mixture
+from penstock._load.options import Uneven
 from penstock.adapters._common import missing
 from penstock.columns import Column, Labels, PositionIds
 
@@ -49,6 +50,11 @@ class DataLoader(BaseDataLoader):  # type: ignore[misc]
                 labels never cross documents. "rows": positions begin at 0 in each row, for tokens without documents.
             infinite: False refuses a mixture without an end; the validator of 0.3 says it where it reads all.
             repeat: the same, as main calls it.
+            global_batch_size: rows of all ranks' batches together; None: as many as torchtitan says for each rank,
+                times the ranks.
+            uneven: "pad" takes a global batch size that the data-parallel degree does not divide. Rows that a rank
+                has less are padding, with labels that torchtitan does not count, so its loss is that of the global
+                batch; torchtitan's own batch size of a rank is that number divided by the degree, rounded up.
         """
 
         mixture: str = ""
@@ -56,6 +62,8 @@ class DataLoader(BaseDataLoader):  # type: ignore[misc]
         positions: str = "documents"
         infinite: bool = True
         repeat: bool = True
+        global_batch_size: int | None = None
+        uneven: str = "refuse"
 
     def __init__(
         self,
@@ -97,7 +105,9 @@ class DataLoader(BaseDataLoader):  # type: ignore[misc]
         try:
             self.loader = Loader(
                 view,
-                batch_size=rows,
+                batch_size=rows if config.global_batch_size is None else None,
+                global_batch_size=config.global_batch_size,
+                uneven=cast("Uneven", config.uneven),
                 rank=dp_rank,
                 world_size=dp_world_size,
                 seed=config.seed,
@@ -111,6 +121,12 @@ class DataLoader(BaseDataLoader):  # type: ignore[misc]
             raise InvalidArgumentError(
                 f"{config.mixture}: {error}; or DataLoader.Config(positions='rows') for tokens without documents"
             ) from error
+        if self.loader.batch_size != rows:
+            raise InvalidArgumentError(
+                f"DataLoader.Config(global_batch_size={config.global_batch_size}): {self.loader.batch_size:,} rows on "
+                f"each of {dp_world_size:,} ranks, and torchtitan's batches have {rows:,}: make its batch size of a "
+                f"rank {self.loader.batch_size:,}"
+            )
 
     def __iter__(self) -> Iterator[tuple[dict[str, Any], Any]]:
         """Goes on at the position."""

@@ -200,6 +200,17 @@ def test_a_rank_has_its_own_rows(corpus, capsys):
         assert traced(capsys, *given, "--rank", rank)["rows"] == whole[rank::2]
 
 
+def test_ranks_that_do_not_divide_the_batch(corpus, capsys):
+    arguments = (corpus.path, "--step", 2, "-b", 5, "--window", 24, "--world-size", 3)
+    assert 'give uneven="pad"' in refused(capsys, *arguments)
+    rows = traced(capsys, *arguments, "--uneven", "pad")["rows"]
+    assert [(row["position"], row["rank"], row["row"]) for row in rows] == [
+        (10, 0, 0), (11, 1, 0), (12, 2, 0), (13, 0, 1), (14, 1, 1),
+    ]  # fmt: skip
+    last = traced(capsys, *arguments, "--uneven", "pad", "--rank", 2)["rows"]
+    assert [(row["position"], row["row"]) for row in last] == [(12, 0)]
+
+
 def test_a_stream_without_spans_has_text_and_shards(tmp_path, capsys):
     for name in ("a", "b"):
         np.arange(30, dtype="u2").tofile(tmp_path / f"{name}.bin")

@@ -36,6 +36,7 @@ CASES: dict[str, tuple[dict[str, Any], str | None]] = {
     "world size": ({"world_size": 2}, "process 1: world size 2, the group has 3"),
     "end": ({"epochs": 2}, "process 1: the run ends at 200, others nowhere"),
     "tail": ({"tail": "drop"}, "process 1: tail 'drop', others 'pad'"),
+    "uneven": ({"uneven": "pad"}, "process 1: uneven 'pad', others 'refuse'"),
     "per epoch": ({"per_epoch": True}, "process 1: batches go within each epoch, others across epochs"),
     "skip": ({"skip": [(100, 200)]}, r"process 1: another job: skip is \[\[100, 200\]\], others \[\]"),
     "balance": ({"balance": penstock.Balance(list(range(100)), micro_batches=2)},

@@ -35,6 +35,8 @@ def assert_same(given: dict[str, Any], batch: penstock.Batch) -> None:
         assert torch.equal(given["inputs"], batch.inputs) and torch.equal(given["labels"], batch.labels)
     for name, value in batch.columns.items():
         assert torch.equal(given[name], value), name
+    for name in ("global_rows", "loss_scale", "loss_scales"):
+        assert given.get(name, getattr(batch, name)) == getattr(batch, name)
 
 
 def mixture(folder: Path) -> penstock.Mixture:
@@ -57,6 +59,14 @@ JOBS: dict[str, Any] = {
     "skips": lambda folder: (windows(folder), {"batch_size": 4, "epochs": 1, "skip": [(2, 3), (9, 30), (40, 41)]}),
     "schedule": lambda folder: (windows(folder), {"batch_size": [(0, 2), (9, 4), (50, 3)], "epochs": 2}),
     "rank": lambda folder: (windows(folder), {"global_batch_size": 6, "epochs": 2, "rank": 1, "world_size": 3}),
+    "uneven": lambda folder: (
+        windows(folder),
+        {"global_batch_size": 7, "epochs": 2, "rank": 2, "world_size": 3, "uneven": "pad"},
+    ),
+    "uneven stages": lambda folder: (
+        mixture(folder),
+        {"global_batch_size": penstock.Tokens(48), "seed": 2, "rank": 4, "world_size": 5, "uneven": "pad"},
+    ),
     "blocks": lambda folder: (windows(folder), {"batch_size": 4, "epochs": 1, "order": penstock.orders.Blocks(2, 8)}),
     "stages": lambda folder: (mixture(folder), {"global_batch_size": penstock.Tokens(64), "seed": 2}),
     "stages dropped": lambda folder: (mixture(folder), {"batch_size": 5, "tail": "drop"}),
@@ -83,7 +93,9 @@ def test_shares_of_workers_are_the_loaders_batches_and_go_on_from_every_step(tmp
     for workers in (1, 2, 7, 30):
         shares = [Share(dataset, worker, workers) for worker in range(workers)]
         for number, batch in enumerate(batches):
-            assert_same(next(shares[number % workers]), batch)
+            found = next(shares[number % workers])
+            assert_same(found, batch)
+            assert ("loss_scale" in found) == ("uneven" in options)
         assert all(next(share, None) is None for share in shares)
     for worker in range(3):
         share = Share(dataset, worker, 3)

@@ -112,7 +112,7 @@ def test_what_cannot_be_located_or_planned_is_refused(tmp_path):
         len(penstock.Job(view, global_batch_size=8))
     far = r"2\^63"
     for call, words in (
-        (lambda: job.plan(0, 0, 3), "not a multiple of world size 3; the nearest is 3"),
+        (lambda: job.plan(0, 0, 3), "not a multiple of world size 3: give uneven"),
         (lambda: job.plan(0, 2, 2), "rank 2 of world size 2"),
         (lambda: job.plan(2**63 + 1, 0, 1), far),
         (lambda: job.picks(2**63, 1), far),

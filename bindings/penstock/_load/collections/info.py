@@ -17,14 +17,23 @@ class BatchInfo:
         position: the job's position before the batch.
         indices: int64 [rows], of the collection.
         epochs: int64 [rows]: in which epoch each is met.
-        valid: bool [rows], false in padded rows, which hold the last observation before the end of the epoch or run.
+        valid: bool [rows], false in padded rows, which hold the last observation of the global batch.
+        global_rows: valid rows of all ranks' batches together, see `Batch.global_rows`.
+        world_size: number of ranks.
     """
 
     position: int
     indices: npt.NDArray[np.int64]
     epochs: npt.NDArray[np.int64]
     valid: npt.NDArray[np.bool_]
+    global_rows: int
+    world_size: int
     _state: tuple[int, int, str] = field(repr=False)  # version, position behind the batch, job
+
+    @property
+    def loss_scale(self) -> float:
+        """What to multiply the mean over this rank's valid rows by, see `Batch.loss_scale`."""
+        return int(self.valid.sum()) * self.world_size / self.global_rows
 
     def state_dict(self) -> dict[str, Any]:
         """The loader's state after this batch; see `Batch.state_dict`.

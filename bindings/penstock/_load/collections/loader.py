@@ -22,7 +22,7 @@ from penstock._load.collections.owner import Owner, check_worker, end_here
 from penstock._load.collections.planning import Planner, check_block, check_fetch, is_read_straight
 from penstock._load.job_arguments import job_of
 from penstock._load.locate import LocatedRow, batch_position, located, planned
-from penstock._load.options import BatchSize, OnMismatch, Tail
+from penstock._load.options import BatchSize, OnMismatch, Tail, Uneven
 from penstock._load.orders import Order
 from penstock._load.orders import resolve as resolve_order
 from penstock._load.resume import Resume
@@ -86,6 +86,7 @@ class CollectionLoader(NoSampler):
         prefetch: int = 1,
         fingerprint: str | None = None,
         on_mismatch: OnMismatch = "refuse",
+        uneven: Uneven = "refuse",
     ) -> None:
         """Makes a loader; nothing is read, and no thread or process started, before the first batch is asked for.
 
@@ -105,7 +106,7 @@ class CollectionLoader(NoSampler):
             epochs: how many, at least 1; None is endless.
             per_epoch: each `for` is one epoch, whose last batch is padded or dropped.
             tail: what becomes of a last batch that is not full: "pad" or "drop". Padded rows hold the last observation
-                before the end, and `info.valid` is false there.
+                of the global batch, and `info.valid` is false there.
             skip: ranges [begin, end) of positions that are left out.
             fetch_callback: `(collection, indices)` -> fetched, instead of indexing; indices are int64, ascending, each
                 once.
@@ -124,6 +125,8 @@ class CollectionLoader(NoSampler):
                 features or names that it says it has. Values are not looked at.
             on_mismatch: what `load_state_dict` does with a state of another job: "refuse", "restart" or
                 "keep_position".
+            uneven: what becomes of a global batch that the number of ranks does not divide: "refuse", or "pad", see
+                `Loader`; losses are weighed by `info.loss_scale`.
 
         Raises:
             InvalidArgumentError: an argument that cannot be; what is no collection, or does not pickle where processes
@@ -142,11 +145,12 @@ class CollectionLoader(NoSampler):
         given = Given(collection, hooks)
         self._name = type(given.opened).__name__
         native_order = resolve_order(order, given.count, index("seed", seed))
-        self._job = job_of(given.identity(fingerprint), native_order, sizes, epochs, per_epoch, tail, skip)
+        self._job = job_of(given.identity(fingerprint), native_order, sizes, epochs, per_epoch, tail, skip, uneven)
         self._job_json = self._job.json
         self._job.plan(0, self.rank, self.world_size)  # refuses numbers of ranks that do not divide a batch
-        check_block(order, factor, min(size for _, size in sizes) // self.world_size)
-        check_fetch(factor, max(size for _, size in sizes) // self.world_size)
+        rows = [_native.batch_rows(size, self.world_size) for _, size in sizes]
+        check_block(order, factor, min(rows))
+        check_fetch(factor, max(rows))
         self._epoch_size = native_order.epoch_size
         self._run_end = None if epochs is None else index("epochs", epochs) * self._epoch_size
         self._per_epoch, self._on_mismatch = bool(per_epoch), on_mismatch
@@ -347,7 +351,8 @@ class CollectionLoader(NoSampler):
         planned, batch = self._ahead.batch()
         self._position = planned.end
         state = (self._job.version, planned.end, self._job_json)
-        self._info = BatchInfo(planned.position, planned.indices, planned.epochs, planned.valid, state)
+        rows = (planned.indices, planned.epochs, planned.valid, planned.global_rows)
+        self._info = BatchInfo(planned.position, *rows, self.world_size, state)
         self._ahead.advance()
         return batch
 

@@ -25,9 +25,10 @@ class PlannedBatch:
     Attributes:
         position: the job's position before it.
         end: the position after it.
-        indices: int64 [rows]; padded rows have the last observation before the end of the epoch or the run.
+        indices: int64 [rows]; padded rows have the last observation of the global batch.
         epochs: int64 [rows].
         valid: bool [rows], false where padded.
+        global_rows: valid rows of all ranks together.
     """
 
     position: int
@@ -35,6 +36,7 @@ class PlannedBatch:
     indices: Indices
     epochs: npt.NDArray[np.int64]
     valid: npt.NDArray[np.bool_]
+    global_rows: int
 
 
 @dataclass(frozen=True)
@@ -131,16 +133,17 @@ class Planner:
         planned = self._job.plan(position, *self._share)
         if planned is None:
             return None
-        begin, end, picks, count = planned
+        begin, end, picks, count, of_all = planned
         indices, epochs = picks["index"].astype(np.int64), picks["epoch"].astype(np.int64)
         if count < len(picks):
-            last = self._last(begin)
+            last = self._last(begin, of_all)
             indices[count:], epochs[count:] = last["index"], last["epoch"]
-        return PlannedBatch(begin, end, indices, epochs, np.arange(len(picks)) < count)
+        return PlannedBatch(begin, end, indices, epochs, np.arange(len(picks)) < count, of_all)
 
-    def _last(self, position: int) -> Any:
-        """The last pick of all ranks' batch at `position`."""
-        _, _, picks, count = self._job.plan(position, 0, 1)
+    def _last(self, position: int, of_all: int) -> Any:
+        """The last pick of all ranks' batch at `position`: some rank's last row."""
+        world_size = self._share[1]
+        _, _, picks, count, _ = self._job.plan(position, (of_all - 1) % world_size, world_size)
         return picks[count - 1]
 
 

@@ -353,6 +353,29 @@ TEST(FetchPlanner, BatchesMayAskInAnyOrder) {
 
 constexpr std::uint64_t kFetchBytes = 24 * (sizeof(Row) + 64);
 
+// Rank 7 of 8 has no row of batches of 5: nothing is looked for to the end of its fetch, which is far away.
+TEST(FetchPlanner, BatchesWithoutARowOfTheRankArePassedOver) {
+  const std::uint64_t count = 100'000;
+  Planning planning({.count = count, .batch = 16, .rank = 7, .world_size = 8, .fetch = count});
+  const auto job = [&](std::uint64_t position, std::uint64_t size) {
+    planning.job = std::make_shared<const Job>(planning.job->with_batch_size(position, size));
+  };
+  job(160, 5);
+  job(160 + 5'000 * 5, 16);
+  planning.planner->restart(planning.job, 0);
+  auto planned = planning.give_rows(0);
+  ASSERT_EQ(planned.size(), 1U);
+  EXPECT_EQ(planned[0]->end(), 160U) << "where its rows end";
+  for (std::uint64_t position = 16; position < 160; position += 16) EXPECT_TRUE(planning.give_rows(position).empty());
+  EXPECT_FALSE(planning.planner->plan_ahead());
+  for (std::uint64_t step = 0; step < 4'900; ++step) EXPECT_TRUE(planning.give_rows(160 + step * 5).empty());
+  planned = planning.give_rows(160 + 5'000 * 5);  // as if it came before those that are left
+  ASSERT_EQ(planned.size(), 1U);
+  EXPECT_EQ(planned[0]->begin(), 160U + 5'000 * 5);
+  EXPECT_TRUE(planning.give_rows(160 + 4'999 * 5).empty());
+  EXPECT_TRUE(planning.give_rows(160 + 5'000 * 5 + 16).empty()) << "rows of the same fetch";
+}
+
 TEST(FetchPlanner, AheadIsPlannedWhatFitsAsAWhole) {
   for (const std::uint64_t fetches : {1, 2, 3}) {
     Planning planning({.count = 96, .epochs = 1, .fetch = 24, .max_bytes = fetches * kFetchBytes});

@@ -118,6 +118,7 @@ struct Case {
   std::uint64_t max_bytes = 1 << 20;
   bool lends = false;
   bool late = false;  // as in Behaviour
+  Uneven uneven = Uneven::Refuse;
   std::shared_ptr<Behaviour> behaviour = std::make_shared<Behaviour>();
 };
 
@@ -190,6 +191,7 @@ inline std::shared_ptr<const Job> job_of(const Case& setup, std::shared_ptr<cons
   options.tail = setup.tail;
   options.skip = setup.skip;
   options.schedule = {{0, setup.batch}};
+  options.uneven = setup.uneven;
   std::vector<SourceIdentity> sources;
   for (const BatchFormat& format : formats) sources.push_back(format.source->info().identity);
   return std::make_shared<Job>(std::move(order), sources, std::move(options));

@@ -18,7 +18,8 @@ std::uint64_t length_cost(std::uint64_t index) {
 
 LoaderOptions balanced(const Case& setup, CostRule rule = {}, std::uint64_t micro_batches = 1) {
   LoaderOptions options = options_of(setup);
-  options.balance = BalanceOptions{{std::move(rule)}, micro_batches};
+  options.balance = BalanceOptions{{std::move(rule)}};
+  options.share.micro_batches = micro_batches;
   return options;
 }
 
@@ -36,7 +37,8 @@ std::vector<std::vector<std::uint64_t>> positions_of(const Case& setup, std::uin
     std::vector<std::uint64_t> costs;
     for (std::uint64_t p = first; p < std::min(end, first + setup.batch); ++p) costs.push_back(cost(p % setup.count));
     auto& rows = batches.emplace_back();
-    balance_rows(costs, {setup.rank, setup.world_size}, setup.batch / setup.world_size, micro, rows);
+    const Share share{setup.rank, setup.world_size, micro};
+    balance_rows(costs, share, batch_rows(setup.batch, share), rows);
     for (std::uint64_t& row : rows) row += first;
   }
   return batches;
@@ -74,6 +76,19 @@ TEST(RowChoice, WindowsGoByGivenCostsInPartsOfEachRank) {
   }
 }
 
+TEST(RowChoice, UnevenBatchesGiveEachRankAsManyAsByTurnsAndPadTheRest) {
+  const CostRule rule = given(Case().count);
+  for (Case& setup : cases(each(&Case::batch, {2, 7, 11}), each(&Case::world_size, {1, 3, 5}),
+                           each(&Case::fetch, {1, 7}), each(&Case::uneven, {Uneven::Pad}))) {
+    for (; setup.rank < setup.world_size; ++setup.rank) {
+      for (const std::uint64_t micro : {1, 2}) {
+        expect_rows(setup, rule, micro, [&](std::uint64_t i) { return (*rule.given)[i]; });
+        expect_restores_at_every_step(balanced(setup, rule, micro));
+      }
+    }
+  }
+}
+
 TEST(RowChoice, TokensOfWindowsAreAllAlikeAndNothingIsReadForThem) {
   const Case setup{.batch = 6, .rank = 1, .world_size = 3};
   const CostRule rule{CostRule::Kind::Tokens, 1, nullptr};
@@ -102,7 +117,7 @@ TEST(RowChoice, AnotherBatchSizeInTheMiddleIsBalancedToo) {
     next(loader);
     loader.set_global_batch_size(10);
     std::vector<std::uint64_t> wanted;
-    balance_rows(std::span(*rule.given).subspan(4, 10), {0, 2}, 5, 1, wanted);
+    balance_rows(std::span(*rule.given).subspan(4, 10), {0, 2}, 5, wanted);
     for (std::uint64_t& row : wanted) row += 4;
     const auto batch = next(loader);
     EXPECT_EQ(batch->positions, wanted);
@@ -143,7 +158,7 @@ class LengthsSource : public MemorySource {
 LoaderOptions balanced(const Case& setup, const std::shared_ptr<LengthsSource>& source) {
   LoaderOptions options = options_of(setup, std::make_shared<IdentityOrder>(setup.count, setup.fetch),
                                      {{source, {FieldSpec{"token", "token", {'i', 8}}}}});
-  options.balance = BalanceOptions{{CostRule{}}, 1};
+  options.balance = BalanceOptions{{CostRule{}}};
   return options;
 }
 

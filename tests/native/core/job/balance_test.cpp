@@ -1,9 +1,7 @@
 // Balance: its definition, by brute force; every observation is one rank's; ranks get as many as by turns.
 #include "core/job/balance.h"
 
-#include "core/base/error.h"
 #include "core/base/mix64.h"
-#include "tests/native/message_of.h"
 
 #include <gtest/gtest.h>
 
@@ -25,7 +23,7 @@ Numbers some_costs(std::uint64_t count, std::uint64_t seed, std::uint64_t most) 
 
 Numbers rows_of(const Numbers& costs, const Share& share, std::uint64_t rows, std::uint64_t micro_batches = 1) {
   Numbers out;
-  balance_rows(costs, share, rows, micro_batches, out);
+  balance_rows(costs, {share.rank, share.world_size, micro_batches}, rows, out);
   return out;
 }
 
@@ -91,15 +89,6 @@ TEST(BalanceTest, SumsBeyondAWordAreRight) {
   const std::uint64_t most = UINT64_MAX;
   EXPECT_EQ(rows_of({most, most, most, most, 1, 2}, {0, 2}, 3), (Numbers{0, 2, 5}));
   EXPECT_EQ(rows_of({most, most, most, most, 1, 2}, {1, 2}, 3), (Numbers{1, 3, 4}));
-}
-
-TEST(BalanceTest, RowsThatAreNoEqualPartsAreRefused) {
-  CursorOptions options;
-  options.schedule = {{0, 8}, {100, 12}};
-  EXPECT_NO_THROW(check_micro_batches(options, 2, 2));
-  testing::expect_error([&] { check_micro_batches(options, 2, 4); }, ErrorKind::InvalidArgument,
-                        "micro_batches=4 does not divide the 6 rows that a rank has of the global batch of 12");
-  EXPECT_THROW(check_micro_batches(options, 2, 0), Error);
 }
 
 }  // namespace

@@ -100,7 +100,8 @@ void compare(const CursorOptions& options, std::uint64_t world_size, std::uint64
       for (std::size_t i = r; i < expected->taken.size(); i += world_size) mine.push_back(expected->taken[i]);
       ASSERT_EQ(plan->position, expected->position);
       ASSERT_EQ(plan->end, expected->end);
-      ASSERT_EQ(plan->rows, expected->size / world_size);
+      ASSERT_EQ(plan->rows, (expected->size + world_size - 1) / world_size);
+      ASSERT_EQ(plan->of_all, expected->taken.size());
       ASSERT_EQ(positions(*plan), mine) << "rank " << r;
     }
     const auto before = std::count_if(run.begin(), run.end(), [&](const auto& batch) { return batch.position < p; });
@@ -133,7 +134,7 @@ TEST(Cursor, EveryAnswerIsThatOfPlainLoopsOverPositions) {
       options.skip.emplace_back(begin, begin + below(below(2) == 0 ? 4 : horizon + 1));
     }
     for (std::uint64_t at = 0; at < horizon + 3; at += 1 + below(horizon)) {
-      options.schedule.emplace_back(at, world_size * (1 + below(4)));
+      options.schedule.emplace_back(at, below(2) == 0 ? world_size * (1 + below(4)) : 1 + below(4 * world_size));
       if (trial % 2 == 0) break;
     }
     if (below(2) == 0) {
@@ -243,10 +244,14 @@ void expect_refused(const CursorOptions& options, const std::string& words, cons
 
 TEST(Cursor, WrongOptionsAreRefusedInWords) {
   EXPECT_NO_THROW(Cursor(options_of(100, 1, {{0, 96}})).check({0, 8}));
-  for (const auto& [size, nearest] : {std::pair{100U, "96"}, std::pair{3U, "8"}, std::pair{103U, "104"}}) {
-    expect_refused(
-        options_of(100, 1, {{0, size}}),
-        "global batch size " + std::to_string(size) + " is not a multiple of world size 8; the nearest is " + nearest);
+  for (const std::uint64_t size : {100, 3, 103}) {
+    expect_refused(options_of(100, 1, {{0, size}}),
+                   "global batch size " + std::to_string(size) + " is not a multiple of world size 8: give uneven");
+    CursorOptions padded = options_of(100, 1, {{0, size}});
+    padded.uneven = Uneven::Pad;
+    EXPECT_NO_THROW(Cursor(padded).check({7, 8}));
+    expect_refused(padded, "rank 8 of world size 8", {8, 8});
+    expect_refused(padded, "micro_batches=0", {0, 8, 0});
   }
   for (const Pairs& schedule : {Pairs{}, Pairs{{1, 8}}, Pairs{{0, 0}}, Pairs{{0, 8}, {5, 16}, {5, 8}}}) {
     expect_refused(options_of(100, 1, schedule), "batch size");
@@ -268,6 +273,10 @@ TEST(Cursor, ABatchOfMoreRowsThanAnyMemoryHoldsIsRefused) {
       "rank's batch has fewer than 2^31: use a smaller batch size");
   expect_refused(options_of(10'000, 1, {{0, 8}, {80, most}}), "no memory");
   EXPECT_NO_THROW(Cursor(options_of(80, 1, {{0, 8}, {80, most}})).check({0, 8})) << "the run is over there";
+  CursorOptions padded = options_of(10'000, {}, {{0, most - 7}});
+  padded.uneven = Uneven::Pad;
+  expect_refused(padded, "no memory for a batch of 2,147,483,648 rows");
+  expect_refused(padded, "no memory", {0, 8, UINT64_MAX - 1});
 }
 
 TEST(Cursor, HostilePositionsAndSkipsGiveNoBatchRatherThanAWrap) {

@@ -1,0 +1,81 @@
+"""`penstock ranks`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from penstock._base.words import counted
+from penstock._cli.output import echo, emit_json, json_option
+from penstock._cli.schedules import ScheduleType
+
+_MOST_RANKS = 1 << 32  # that a loader takes
+_SHOWN = 64  # numbers of ranks in a line
+
+
+_EPILOG = """\b
+Examples:
+  penstock ranks 4096
+  penstock ranks 4096 1000 960 7
+  penstock ranks 0:1024,100000:4096 96 --micro-batches 2
+"""
+
+
+@click.command("ranks", epilog=_EPILOG, short_help="How a global batch is dealt to any number of ranks.")
+@click.argument("size", type=ScheduleType())
+@click.argument("ranks", type=click.IntRange(1, _MOST_RANKS), nargs=-1)
+@click.option(
+    "--micro-batches",
+    type=click.IntRange(1, _MOST_RANKS),
+    default=1,
+    show_default=True,
+    help="Micro-batches of a step, as in Balance(micro_batches=…): rows are padded to a multiple.",
+)
+@json_option
+def command(size: Any, ranks: tuple[int, ...], micro_batches: int, as_json: bool) -> None:
+    """Says which numbers of ranks divide a global batch, and what each rank gets on others.
+
+    SIZE is the global batch size, or a schedule, position:size; RANKS are numbers of ranks. Where they do not divide
+    it, a loader needs uneven="pad".
+    """
+    sizes = list(dict.fromkeys(each for _, each in size)) if isinstance(size, list) else [size]
+    if min(sizes) < 1 or max(sizes) >= 1 << 63:
+        raise click.UsageError(f"SIZE {min(sizes) if min(sizes) < 1 else max(sizes)}: from 1 to 2^63 - 1")
+    told = [_told(each, ranks, micro_batches) for each in sizes]
+    if as_json:
+        emit_json({"micro_batches": micro_batches, "sizes": told})
+        return
+    for each in told:
+        _draw(each)
+
+
+def _told(size: int, ranks: tuple[int, ...], micro_batches: int) -> dict[str, Any]:
+    from penstock import _native
+
+    shares = []
+    for number in dict.fromkeys(ranks):
+        rows = _native.batch_rows(size, number, micro_batches)
+        least, more = divmod(size, number)
+        valid = [[more, least + 1], [number - more, least]] if more else [[number, least]]
+        shares.append({"ranks": number, "rows": rows, "valid": valid, "padding": number * rows - size})
+    return {"global_batch_size": size, "ranks_that_divide": _native.ranks_that_divide(size), "shares": shares}
+
+
+def _draw(told: dict[str, Any]) -> None:
+    size, dividing = told["global_batch_size"], told["ranks_that_divide"]
+    shown = ", ".join(f"{each:,}" for each in dividing[:_SHOWN])
+    more = len(dividing) - _SHOWN
+    rest = f" and {more:,} more numbers of" if more > 0 else ""
+    echo(f"{counted(size, 'row')}: evenly on {shown}{rest} ranks")
+    if not told["shares"]:
+        return
+    rows = [("ranks", "batch", "of them valid", "padding")]
+    for each in told["shares"]:
+        valid = ", ".join(f"{count:,} on {counted(number, 'rank')}" for number, count in each["valid"])
+        padding = f"{each['padding']:,} ({each['padding'] / (each['ranks'] * each['rows']):.1%})"
+        rows.append((f"{each['ranks']:,}", counted(each["rows"], "row"), valid, padding if each["padding"] else "none"))
+    widths = [max(len(row[column]) for row in rows) for column in range(4)]
+    for row in rows:
+        cells = [row[0].rjust(widths[0]), row[1].rjust(widths[1]), row[2].ljust(widths[2]), row[3]]
+        echo("  ".join(cells).rstrip())
