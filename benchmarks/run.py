@@ -43,6 +43,7 @@ import text_writing
 import throughput
 import token_files
 import training
+import uneven
 import writing
 from record import Record, texts
 from results import SkippedError, left_out, make_folders
@@ -81,6 +82,7 @@ MEASUREMENTS = {
     "cells": cells.measure,
     "packing": packing.measure,
     "balance": balance.measure,
+    "uneven": uneven.measure,
     "cache": local_cache.measure,
 }
 

@@ -53,6 +53,7 @@ EXPECTED: dict[str, tuple[set[str], set[tuple[str, str]]]] = {
     "cells": ({"cells"}, {("cells", "ratio")}),
     "packing": ({"packing"}, {("packing", "µs"), ("packing", "%"), ("packing", "ratio")}),
     "balance": ({"balance"}, {("balance", "ratio")}),
+    "uneven": ({"uneven"}, {("uneven", "ratio")}),
     "cache": ({"cache"}, {("cache", "ratio")}),
 }
 
