@@ -33,12 +33,17 @@ def python(name: str | None, folder: Path, version: str | None = None) -> Path:
     place = folder / name
     stamp = place / "installed"
     interpreter = sys.executable if version is None else found(version)
-    wanted = hashlib.sha256(requirements.read_bytes() + sys.version.encode()).hexdigest()
+    alone = REQUIREMENTS / f"{name}.alone.txt"  # packages of which a part is used, without what the others need
+    said = requirements.read_bytes() + (alone.read_bytes() if alone.exists() else b"")
+    wanted = hashlib.sha256(said + sys.version.encode()).hexdigest()
     if not (stamp.exists() and stamp.read_text() == wanted):
         print(f"installing {requirements.name}", file=sys.stderr, flush=True)
         run([interpreter, "-m", "venv", "--clear", str(place)])
         # torch is among the pins wherever it is needed: nothing else then asks for another build of it.
-        run([str(place / "bin" / "python"), "-m", "pip", "install", "-q", "-r", str(requirements)])
+        install = [str(place / "bin" / "python"), "-m", "pip", "install", "-q"]
+        run([*install, "-r", str(requirements)])
+        if alone.exists():
+            run([*install, "--no-deps", "-r", str(alone)])
         stamp.write_text(wanted)
     return place / "bin" / "python"
 

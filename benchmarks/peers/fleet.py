@@ -36,6 +36,11 @@ PEERS: dict[str, str | None] = {
     "webdataset_shards": "webdataset",
     "olmo_core_fsl": "olmo_core",
     "megatron_gpt": "megatron_core",
+    "megatron_cyclic": "megatron_core",
+    "lancedb_streaming": "lancedb",
+    "lancedb_default_splits": "lancedb",
+    "torchtitan_text": "torchtitan",
+    "penstock_uneven": None,
 }
 PENSTOCK = "penstock_loader"
 MAPPED = "penstock_mapped"
@@ -59,6 +64,9 @@ class Member:
     settings: tuple[job.Setting, ...]
     versions: dict[str, str]
     note: str
+    speed: bool
+    global_batch: int
+    tail: str
     own: bool  # runs in the project's environment
 
     @property
@@ -202,6 +210,8 @@ def variables(own: bool, rank: int, world: int) -> dict[str, str]:
 def plainly(value: Any) -> Any:
     if isinstance(value, job.Setup):
         return value.as_json()
+    if isinstance(value, list):
+        return [plainly(each) for each in value]
     return str(value) if isinstance(value, Path) else value
 
 
@@ -223,5 +233,8 @@ def member(key: str, environments: Path) -> Member:
         settings=tuple(job.Setting(**setting) for setting in said["settings"]),
         versions=said["versions"],
         note=said["note"],
+        speed=said["speed"],
+        global_batch=said["global_batch"],
+        tail=said["tail"],
         own=own,
     )

@@ -35,6 +35,7 @@ class GrainMemmap(job.Peer):
     packages = ("grain", "numpy")
     dtypes = ("uint32",)
     settings: ClassVar = (*job.WORKERS, job.Setting(threads=16, background=True))
+    tail = "drops what fills no global batch"
     note = "several ranks by grain.experimental.ElasticIterator"
 
     def __init__(self, setup: job.Setup) -> None:

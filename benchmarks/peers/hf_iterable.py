@@ -20,6 +20,7 @@ class HfIterable(job.Peer):
     packages = ("datasets", "torchdata", "torch", "pyarrow", "numpy")
     order = "local: 64 parts, and a buffer of 1,000 windows"
     dtypes = ("int64",)
+    tail = "none: ranks may have other numbers of samples"
     note = "format torch; state by torchdata's StatefulDataLoader"
 
     @classmethod

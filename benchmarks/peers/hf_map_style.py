@@ -36,6 +36,7 @@ class HfMapStyle(job.Peer):
     name = "HF datasets, map-style"
     packages = ("datasets", "torchdata", "torch", "pyarrow", "numpy")
     dtypes = ("int64",)
+    tail = "repeats samples, so that all ranks have as many"
     note = "format torch, a BatchSampler as sampler, torchdata's StatefulDataLoader for the state"
 
     @classmethod

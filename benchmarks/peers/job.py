@@ -6,7 +6,6 @@ so each window tells which it is, and each delivered token can be checked.
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 import itertools
 import json
@@ -16,16 +15,17 @@ import pickle
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+from footprint import cached_mib, disk_read_bytes, drop_cache, memory
 
-MIB = 1 << 20
 RESUMED_BATCHES = 3  # compared after a resume
+GLOBAL_BATCH = 60  # 2, 3, 4 and 5 ranks divide it
 NO_STATE = "has no state"
 
 
@@ -98,6 +98,9 @@ class Peer:
     dtypes: ClassVar[tuple[str, ...]]
     settings: ClassVar[tuple[Setting, ...]] = WORKERS
     note: ClassVar[str] = ""
+    speed: ClassVar[bool] = True  # False: only what it does on several ranks is measured
+    global_batch: ClassVar[int] = GLOBAL_BATCH  # of the runs on several ranks
+    tail: ClassVar[str] = ""  # what becomes of the observations that fill no global batch, by design
 
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
@@ -124,8 +127,13 @@ class Peer:
         raise NotImplementedError(NO_STATE)
 
     def load(self, state: Any) -> None:
-        """Goes on from a state, before the first batch; on another number of ranks it is that of rank 0."""
+        """Goes on from a state, before the first batch."""
         raise NotImplementedError(NO_STATE)
+
+    @classmethod
+    def handed(cls, states: list[Any], rank: int, world: int) -> Any:
+        """The state that a rank of a new run loads, out of those that all ranks of the stopped run saved."""
+        return states[rank if len(states) == world else 0]
 
     def close(self) -> None:
         """Stops what runs behind."""
@@ -160,73 +168,10 @@ def spread(windows: np.ndarray, size: int) -> float:
     return float(np.abs(np.diff(windows)).mean() / (size / 3)) if len(windows) > 1 else math.nan
 
 
-# ---- memory and page cache ------------------------------------------------------------------------------------------
-
-
-def processes(root: int) -> list[int]:
-    """A process and all that descend from it."""
-    found = [root]
-    for pid in found:
-        for children in Path(f"/proc/{pid}/task").glob("*/children"):
-            try:
-                found += [int(child) for child in children.read_text().split()]
-            except OSError:
-                continue
-    return found
-
-
-def memory() -> dict[str, float]:
-    """Resident and anonymous MiB of this process and its workers; what they share is counted once (Pss)."""
-    sums = {"Pss": 0, "Pss_Anon": 0}
-    for pid in processes(os.getpid()):
-        try:
-            lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-        except OSError:
-            continue
-        for line in lines:
-            key, _, value = line.partition(":")
-            if key in sums:
-                sums[key] += int(value.split()[0])
-    return {"resident_mib": sums["Pss"] / 1024, "anonymous_mib": sums["Pss_Anon"] / 1024}
-
-
 def corpus_files(setup: Setup) -> list[Path]:
     """Whatever the peer may read."""
     own = (file for file in setup.folder.rglob("*") if file.is_file())
     return [setup.tokens, *sorted(file for file in own if file.stat().st_size > 0)]
-
-
-def drop_cache(files: Iterable[Path]) -> None:
-    """Lets the page cache forget the files; nothing else is touched."""
-    for file in files:
-        descriptor = os.open(file, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-        finally:
-            os.close(descriptor)
-
-
-def cached_mib(files: Iterable[Path]) -> float:
-    """How much of the files the page cache holds, told by mincore."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.mincore.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
-    page = os.sysconf("SC_PAGE_SIZE")
-    pages = 0
-    for file in files:
-        mapped = np.memmap(file, np.uint8, "r")
-        vector = np.empty(math.ceil(mapped.size / page), np.uint8)
-        if libc.mincore(mapped.ctypes.data, mapped.size, vector.ctypes.data) != 0:
-            raise OSError(ctypes.get_errno(), "mincore", str(file))
-        pages += int((vector & 1).sum())
-    return pages * page / MIB
-
-
-def disk_read_bytes(path: Path) -> int:
-    """Bytes that the device under `path` has read since the machine started; 0 where it does not tell."""
-    device = path.stat().st_dev
-    counters = Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}/stat")
-    return int(counters.read_text().split()[2]) * 512 if counters.exists() else 0
 
 
 # ---- tasks ----------------------------------------------------------------------------------------------------------
@@ -240,6 +185,9 @@ def describe(peer: type[Peer]) -> dict[str, Any]:
         "dtypes": peer.dtypes,
         "settings": [asdict(setting) for setting in peer.settings],
         "note": peer.note,
+        "speed": peer.speed,
+        "global_batch": peer.global_batch,
+        "tail": peer.tail,
     }
 
 
@@ -343,7 +291,7 @@ def resume(peer: type[Peer], setup: Setup, saved: Path) -> dict[str, Any]:
 
 
 def share(peer: type[Peer], setup: Setup, saved: Path, stop: int) -> dict[str, Any]:
-    """One rank's whole epoch: which windows; and the state after `stop` batches."""
+    """One rank's whole epoch: which windows each batch has; and the state after `stop` batches."""
     running = peer(setup)
     found: list[np.ndarray] = []
     state: bytes | None = None
@@ -356,21 +304,25 @@ def share(peer: type[Peer], setup: Setup, saved: Path, stop: int) -> dict[str, A
             except NotImplementedError as error:
                 said = str(error)
     running.close()
-    before = np.concatenate(found[:stop]) if found[:stop] else np.empty(0, np.int64)
-    after = np.concatenate(found[stop:]) if found[stop:] else np.empty(0, np.int64)
-    saved.write_bytes(pickle.dumps({"state": state, "before": before, "after": after}))
-    return {"windows": len(before) + len(after), "state": said}
+    saved.write_bytes(pickle.dumps({"state": state, "batches": found}))
+    return {"batches": len(found), "state": said}
 
 
-def rest(peer: type[Peer], setup: Setup, saved: Path, state: Path) -> dict[str, Any]:
-    """What one rank, of another number of ranks, delivers from a state to the epoch's end."""
-    running = peer(setup)
-    running.load(pickle.loads(pickle.loads(state.read_bytes())["state"]))
-    found = [numbers(batch, setup.window) for batch in running.epoch(0)]
+def rest(peer: type[Peer], setup: Setup, saved: Path, states: list[Path]) -> dict[str, Any]:
+    """What a rank of a new run delivers from the states of a stopped one to the epoch's end, or why it does not."""
+    loaded = [pickle.loads(pickle.loads(path.read_bytes())["state"]) for path in states]
+    try:
+        running = peer(setup)
+        running.load(peer.handed(loaded, setup.rank, setup.world))
+        batches = running.epoch(0)
+        found = [numbers(batch, setup.window) for batch in itertools.islice(batches, 1)]
+    except Exception as error:
+        traceback.print_exc()
+        return {"refused": f"{type(error).__name__}: {error}"}
+    found += [numbers(batch, setup.window) for batch in batches]
     running.close()
-    after = np.concatenate(found) if found else np.empty(0, np.int64)
-    saved.write_bytes(pickle.dumps({"after": after}))
-    return {"windows": len(after)}
+    saved.write_bytes(pickle.dumps({"batches": found}))
+    return {"batches": len(found)}
 
 
 TASKS: dict[str, Callable[..., dict[str, Any]]] = {
@@ -407,7 +359,8 @@ def done(peer: type[Peer], task: str, request: dict[str, Any]) -> dict[str, Any]
         peer.imports(request["setup"])
     imported = time.monotonic_ns()
     started = request.pop("started_ns", imported)
-    for key in ("saved", "state"):
-        if key in request:
-            request[key] = Path(request[key])
+    if "saved" in request:
+        request["saved"] = Path(request["saved"])
+    if "states" in request:
+        request["states"] = [Path(path) for path in request["states"]]
     return TASKS[task](peer, **request) | {"import_ms": (imported - started) / 1e6}

@@ -26,6 +26,7 @@ class Litdata(job.Peer):
     packages = ("litdata", "torch", "numpy")
     order = "local: chunks of 2,048 windows in blocks of 256"
     dtypes = ("int32",)
+    tail = "drops what fills no global batch (drop_last, its default on several ranks)"
 
     @classmethod
     def prepare(cls, setup: job.Setup) -> None:

@@ -1,9 +1,8 @@
-"""What is measured of the peers, each repeat beside penstock's: steady, cold, resume, several ranks."""
+"""What is measured of the peers, each repeat beside penstock's: steady, cold, resume."""
 
 from __future__ import annotations
 
 import os
-import pickle
 import sys
 import time
 from collections.abc import Callable
@@ -15,10 +14,9 @@ import job
 import numpy as np
 from coldness import memory_bound
 from fleet import MAPPED, PENSTOCK, PREPARE_SECONDS, Failed, Member
+from footprint import MIB
 from results import warm
 
-RANKS, RANKS_AFTER = 4, 2
-OBSERVATIONS = 10_007
 SLACK_MIB = 128  # for what a process needs beside its anonymous memory: code, shared memory, page tables
 
 
@@ -28,7 +26,8 @@ class Size:
 
     tokens: int
     window: int
-    small_window: int  # of the corpus of 10,007 observations
+    small_window: int  # of the corpora of the runs on several ranks
+    observations: tuple[int, ...]  # in each of them
     repeats: int
     warm_up: float  # seconds
     seconds: float
@@ -36,8 +35,8 @@ class Size:
     resumes: int
 
 
-FULL = Size(1 << 28, 4096, 64, 5, 0.5, 2.0, 1.0, 3)
-QUICK = Size(1 << 20, 512, 8, 1, 0.1, 0.2, 0.1, 1)
+FULL = Size(1 << 28, 4096, 64, (10_007, 10_000), 5, 0.5, 2.0, 1.0, 3)
+QUICK = Size(1 << 20, 512, 8, (1_007, 1_000), 1, 0.1, 0.2, 0.1, 1)
 
 
 @dataclass(frozen=True)
@@ -89,13 +88,17 @@ class Fleet:
 
     # ---- corpora ----
 
-    def prepare(self) -> None:
-        """Writes the corpora and each peer's own files where they are not there yet."""
-        small = OBSERVATIONS * self.size.small_window
-        for tokens in (self.size.tokens, small):
+    def prepare(self, large: bool, small: bool) -> None:
+        """Writes the corpora that are asked for, and each peer's own files, where they are not there yet."""
+        window = self.size.small_window
+        shapes = [(count * window, window) for count in self.size.observations] if small else []
+        shapes += [(self.size.tokens, self.size.window)] if large else []
+        for tokens, _ in shapes:
             self._count(tokens)
         for member in list(self.members.values()):
-            for tokens, window in ((self.size.tokens, self.size.window), (small, self.size.small_window)):
+            for tokens, window in shapes:
+                if tokens == self.size.tokens and not member.speed:
+                    continue
                 setup = member.setup(self.corpora, tokens, window)
                 stamp = setup.folder.with_name(setup.folder.name + ".prepared")
                 if stamp.exists():
@@ -124,8 +127,8 @@ class Fleet:
     def base(self, member: Member) -> job.Setup:
         return member.setup(self.corpora, self.size.tokens, self.size.window)
 
-    def small(self, member: Member) -> job.Setup:
-        return member.setup(self.corpora, OBSERVATIONS * self.size.small_window, self.size.small_window)
+    def small(self, member: Member, observations: int) -> job.Setup:
+        return member.setup(self.corpora, observations * self.size.small_window, self.size.small_window)
 
     def tried(self, what: str, member: Member, task: str, **request: Any) -> dict[str, Any] | None:
         """A task's answer, or None where it failed, which is recorded."""
@@ -160,7 +163,7 @@ class Fleet:
         for block in blocks.values():
             self._cold_once(block.penstock)
         for member in self.members.values():
-            if member.key != PENSTOCK:
+            if member.key != PENSTOCK and member.speed:
                 dtype = member.dtypes[0]
                 choices = [Variant(member, dtype, setting) for setting in member.settings]
                 blocks[dtype].others += self._best(choices, self._cold_once)
@@ -173,7 +176,8 @@ class Fleet:
         return Variant(member, dtype, member.settings[0])
 
     def _peers(self, dtype: str) -> list[Member]:
-        return [member for member in self.members.values() if member.key != PENSTOCK and dtype in member.dtypes]
+        others = (member for member in self.members.values() if member.key != PENSTOCK and member.speed)
+        return [member for member in others if dtype in member.dtypes]
 
     def _best(self, choices: list[Variant], once: Callable[[Variant], dict[str, Any] | None]) -> list[Variant]:
         """The fastest by one run each, or none where none runs."""
@@ -212,12 +216,12 @@ class Fleet:
     @property
     def cache_mib(self) -> float:
         """What a bounded process may keep in the page cache: a quarter of the corpus."""
-        return self.size.tokens * 4 / 4 / job.MIB
+        return self.size.tokens * 4 / 4 / MIB
 
     def _cold(self, variant: Variant) -> dict[str, Any] | None:
         if variant not in self._bounds:
             return None
-        with memory_bound(int(self._bounds[variant] * job.MIB)) as (members, words):
+        with memory_bound(int(self._bounds[variant] * MIB)) as (members, words):
             self.bounded = members is not None
             if members is None:
                 say(words)
@@ -242,32 +246,6 @@ class Fleet:
         found["equal_batches"] = min((run["equal_batches"] for run in done), default=0)
         return found
 
-    def ranks(self, member: Member, folder: Path) -> dict[str, Any]:
-        """10,007 observations on 4 ranks; a stop at half; the rest on 2 ranks."""
-        setup = self.small(member)
-        saved = [folder / f"{member.key}.share{rank}" for rank in range(RANKS)]
-        stop = replace(setup, world=RANKS).batches // 2
-        found: dict[str, Any] = {}
-        try:
-            asked = [{"setup": setup, "saved": path, "stop": stop} for path in saved]
-            member.ask_ranks("share", 300, asked)
-            shares = [pickle.loads(path.read_bytes()) for path in saved]
-            before = np.concatenate([share["before"] for share in shares])
-            after = np.concatenate([share["after"] for share in shares])
-            found |= counted("", np.concatenate([before, after]))
-            if shares[0]["state"] is None:
-                return found
-            rest = [folder / f"{member.key}.rest{rank}" for rank in range(RANKS_AFTER)]
-            # All of them go on from rank 0's state: ranks 2 and 3 are gone.
-            member.ask_ranks("rest", 300, [{"setup": setup, "saved": path, "state": saved[0]} for path in rest])
-            resumed = np.concatenate([pickle.loads(path.read_bytes())["after"] for path in rest])
-            found |= counted("resumed_", np.concatenate([before, resumed]))
-        except Failed as error:
-            self.failures.append(f"{member.name}, {'resume on 2 ranks' if found else '4 ranks'}: {error}")
-            say(f"failed: {self.failures[-1]}")
-            found["resumed_error" if found else "error"] = str(error)
-        return found
-
 
 def enter(members: Path) -> None:
     """Bounds the calling process: between fork and exec."""
@@ -278,12 +256,6 @@ def emptied(members: Path) -> None:
     """Waits until the last worker that was ended has left the group, which could not be removed before."""
     while members.read_text():
         time.sleep(0.01)
-
-
-def counted(prefix: str, windows: np.ndarray) -> dict[str, int]:
-    """How many observations of the epoch never came, and how many came once more than they should."""
-    different = len(np.unique(windows))
-    return {f"{prefix}missed": OBSERVATIONS - different, f"{prefix}extra": len(windows) - different}
 
 
 def say(words: str) -> None:

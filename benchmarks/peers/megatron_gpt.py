@@ -1,8 +1,14 @@
-"""Megatron-core's GPTDataset on its .bin and .idx files; each document is a window, so that all do the same job."""
+"""Megatron-core's GPTDataset on its .bin and .idx files; each document is a window, so that all do the same job.
+
+Megatron's samplers are outside of its core; those of Megatron-Bridge are used, out of their file alone.
+"""
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
 from typing import Any, ClassVar
 
 import job
@@ -12,7 +18,6 @@ import torch_ranks
 from megatron.core.datasets.gpt_dataset import GPTDataset, GPTDatasetConfig
 from megatron.core.datasets.indexed_dataset import IndexedDataset, IndexedDatasetBuilder
 from megatron.core.datasets.utils import Split
-from torch.utils.data import DataLoader
 
 
 class Tokenizer:
@@ -23,20 +28,16 @@ class Tokenizer:
     unique_identifiers: ClassVar = {"class": "counting"}
 
 
-class ConsumedSamples:
-    """Batches of one rank from the count of consumed samples on: what Megatron's training loop gives its DataLoader."""
-
-    def __init__(self, size: int, setup: job.Setup) -> None:
-        self.consumed = 0
-        self._size = size
-        self._setup = setup
-
-    def __iter__(self) -> Iterator[list[int]]:
-        setup = self._setup
-        step = setup.batch * setup.world
-        for begin in range(self.consumed, self._size - step + 1, step):
-            mine = begin + setup.rank * setup.batch
-            yield list(range(mine, mine + setup.batch))
+def samplers() -> ModuleType:
+    """Megatron-Bridge's module of samplers, without the package around it, which wants CUDA."""
+    package = importlib.util.find_spec("megatron.bridge")
+    assert package is not None and package.submodule_search_locations is not None
+    file = Path(package.submodule_search_locations[0]) / "data" / "samplers.py"
+    spec = importlib.util.spec_from_file_location("samplers", file)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def tokens(samples: list[dict[str, torch.Tensor]]) -> torch.Tensor:
@@ -46,11 +47,13 @@ def tokens(samples: list[dict[str, torch.Tensor]]) -> torch.Tensor:
 
 class MegatronGpt(job.Peer):
     name = "Megatron-core GPTDataset"
-    packages = ("megatron-core", "torch", "numpy")
+    packages = ("megatron-core", "megatron-bridge", "torch", "numpy")
+    kind = "single"  # Megatron's default
     dtypes = ("int64",)
+    tail = "drops what fills no global batch"
     note = (
         "index caches built before; each sample also makes labels, loss mask and position ids, which are not collated; "
-        "the sampler by consumed samples is ours, Megatron's is outside of its core; it drops the tail"
+        'the sampler is "single" of Megatron-Bridge'
     )
 
     @classmethod
@@ -80,20 +83,30 @@ class MegatronGpt(job.Peer):
             add_extra_token_to_sequence=False,
         )
         documents = np.arange(setup.windows, dtype=np.int32)
-        dataset = GPTDataset(IndexedDataset(prefix), prefix, documents, None, Split.train, config)
-        self._sampler = ConsumedSamples(len(dataset), setup)
+        self._dataset = GPTDataset(IndexedDataset(prefix), prefix, documents, None, Split.train, config)
+        self._loader: Any = None
+        self._begin = self._consumed = 0
+
+    def _make(self) -> Any:
+        setup = self.setup
         workers = setup.setting.workers
-        self._loader = DataLoader(
-            dataset,
-            batch_sampler=self._sampler,
-            collate_fn=tokens,
+        return samplers().build_pretraining_data_loader(
+            self._dataset,
+            consumed_samples=self._consumed,
+            dataloader_type=self.kind,
+            micro_batch_size=setup.batch,
             num_workers=workers,
+            data_sharding=True,
+            collate_fn=tokens,
+            pin_memory=False,
             persistent_workers=workers > 0,
+            data_parallel_rank=setup.rank,
+            data_parallel_size=setup.world,
         )
-        self._consumed = 0
 
     def epoch(self, number: int) -> Iterator[Any]:
-        self._sampler.consumed = self._consumed
+        if self._loader is None or self._begin != self._consumed:
+            self._begin, self._loader = self._consumed, self._make()
         for batch in self._loader:
             self._consumed += self.setup.batch * self.setup.world
             yield batch

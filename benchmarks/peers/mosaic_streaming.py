@@ -22,6 +22,7 @@ class MosaicStreaming(job.Peer):
     packages = ("mosaicml-streaming", "torch", "numpy")
     order = "local: py1e, shards spread over blocks of at least 262,144 windows"
     dtypes = ("int32",)
+    tail = "repeats samples, so that all ranks have as many"
 
     @classmethod
     def prepare(cls, setup: job.Setup) -> None:

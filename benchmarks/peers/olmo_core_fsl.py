@@ -18,7 +18,7 @@ class OlmoCoreFsl(job.Peer):
     packages = ("ai2-olmo-core", "torch", "numpy")
     dtypes = ("int64",)
     settings: ClassVar = (*job.WORKERS, job.Setting(threads=4, background=True))
-    note = "drops the tail"
+    tail = "drops what fills no global batch"
 
     def __init__(self, setup: job.Setup) -> None:
         super().__init__(setup)

@@ -15,6 +15,7 @@ class Penstock(job.Peer):
     packages = ("penstock",)
     dtypes = ("int64", "int32", "uint32")
     settings = (job.Setting(background=True),)
+    tail = "none: the last batch is shorter"
     note = "int64 and int32 are torch tensors, uint32 the records as read, by NumPy; its own threads in all cases"
 
     def __init__(self, setup: job.Setup) -> None:
@@ -28,6 +29,10 @@ class Penstock(job.Peer):
         if setup.dtype != "uint32":
             importlib.import_module("torch")
 
+    def _size(self) -> dict[str, Any]:
+        """How large batches are."""
+        return {"batch_size": self.setup.batch}
+
     def _make(self, **options: Any) -> penstock.Loader:
         setup = self.setup
         options |= {"rank": setup.rank, "world_size": setup.world, "seed": setup.seed}
@@ -35,7 +40,7 @@ class Penstock(job.Peer):
             options["framework"] = "numpy"
         else:
             options |= {"framework": "torch", "dtype": {"token": setup.dtype}}
-        self._loader = penstock.Loader(self._view, batch_size=setup.batch, **options)
+        self._loader = penstock.Loader(self._view, **self._size(), **options)
         if self._state is not None:
             self._loader.load_state_dict(self._state)
             self._state = None

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import ranks
 from fleet import MAPPED, Member
-from job import RESUMED_BATCHES
+from job import GLOBAL_BATCH, RESUMED_BATCHES
 from measure import Block, Fleet, Variant
 from results import Result, number, ratios
 
@@ -51,6 +52,7 @@ class Report:
         self.cold = cold
         self.forced = forced
         self.facts: dict[str, dict[str, Any]] = {}
+        self.ranks: dict[str, dict[str, Any]] = {}
 
     # ---- lines ----
 
@@ -145,6 +147,8 @@ class Report:
             parts += ["### From nothing to the first batch, and memory\n", self._startup_table()]
         if self.facts:
             parts += ["### What each does\n", self._facts_table()]
+        if self.ranks:
+            parts += [f"### On several ranks, global batches of {GLOBAL_BATCH}\n", self._ranks_table()]
         parts.append(self._notes())
         if self.fleet.failures:
             parts += ["### What failed\n", "\n".join(f"- {line}" for line in self.fleet.failures) + "\n"]
@@ -210,16 +214,18 @@ class Report:
                     self.fleet.members[key].name,
                     self.fleet.members[key].order,
                     number(fact["spread"]) if "spread" in fact else "",
-                    pair(fact, ""),
                     exact(fact),
                     spread_of(tuple(resumes)) if resumes else "",
                     str(fact.get("state_bytes", "")),
-                    pair(fact, "resumed_"),
                 ]
             )
-        head = ["peer", "order", "distance of neighbours (1: uniform)", "10,007 on 4 ranks: missed / extra"]
-        head += ["exact resume", "resume to next batch, ms", "state bytes", "resumed 4 → 2: missed / extra"]
-        return table(head, rows)
+        head = ["peer", "order", "distance of neighbours (1: uniform)", "exact resume", "resume to next batch, ms"]
+        return table([*head, "state bytes"], rows)
+
+    def _ranks_table(self) -> str:
+        given = (self.fleet.members, self.ranks, self.fleet.size.observations)
+        head, *rows = ranks.rows(*given)
+        return "\n".join([table(head, rows), *(f"- {line}" for line in ranks.refusals(*given))]) + "\n"
 
     def _notes(self) -> str:
         lines = []
@@ -236,13 +242,14 @@ class Report:
             "command": command,
             "cold": self.forced,
             "lines": [line.as_json(machine, versions, command) for line in lines],
-            "peers": {key: described(member) | self.facts.get(key, {}) for key, member in self.fleet.members.items()},
+            "peers": {key: self._described(key, member) for key, member in self.fleet.members.items()},
             "failures": self.fleet.failures,
         }
 
-
-def described(member: Member) -> dict[str, Any]:
-    return {"name": member.name, "order": member.order, "versions": member.versions, "note": member.note}
+    def _described(self, key: str, member: Member) -> dict[str, Any]:
+        found = {"name": member.name, "order": member.order, "versions": member.versions, "note": member.note}
+        found |= self.facts.get(key, {})
+        return found | ({"ranks": self.ranks[key]} if key in self.ranks else {})
 
 
 def place(block: Block) -> str:
@@ -259,12 +266,6 @@ def spread_of(found: tuple[float, ...]) -> str:
     """Median and range: 123 [100 – 140]."""
     median = number(statistics.median(found))
     return median if len(found) == 1 else f"{median} [{number(min(found))} – {number(max(found))}]"
-
-
-def pair(fact: dict[str, Any], prefix: str) -> str:
-    if f"{prefix}missed" in fact:
-        return f"{fact[prefix + 'missed']:,} / {fact[prefix + 'extra']:,}"
-    return fact.get(f"{prefix}error", "") or (fact.get("state", "") if prefix else "")
 
 
 def exact(fact: dict[str, Any]) -> str:

@@ -53,6 +53,7 @@ class TorchDataLoader(job.Peer):
     name = "torch DataLoader over np.memmap"
     packages = ("torch", "numpy")
     dtypes = ("int64", "int32")
+    tail = "repeats samples, so that all ranks have as many"
     note = "state kept by the training loop: epoch and windows consumed by all ranks; the sampler skips them"
 
     def __init__(self, setup: job.Setup) -> None:

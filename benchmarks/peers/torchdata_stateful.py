@@ -15,6 +15,7 @@ class TorchdataStateful(job.Peer):
     name = "torchdata StatefulDataLoader over np.memmap"
     packages = ("torchdata", "torch", "numpy")
     dtypes = ("int64", "int32")
+    tail = "repeats samples, so that all ranks have as many"
     note = "state_dict after every batch, as by default"
 
     def __init__(self, setup: job.Setup) -> None:

@@ -22,6 +22,7 @@ class WebdatasetShards(job.Peer):
     packages = ("webdataset", "torch", "numpy")
     order = "local: shards of 1,024 windows, and a buffer of 1,000"
     dtypes = ("uint32",)
+    tail = "none: ranks have whole shards"
 
     @classmethod
     def prepare(cls, setup: job.Setup) -> None:

@@ -59,8 +59,7 @@ def test_all_ranks_together_give_every_window_whole_and_once(key, setup, ask, tm
     for rank in range(RANKS):
         saved = tmp_path / f"rank{rank}"
         ask(key, "share", setup=replace(setup(key), rank=rank, world=RANKS), saved=saved, stop=3)
-        share = pickle.loads(saved.read_bytes())
-        found += [share["before"], share["after"]]
+        found += pickle.loads(saved.read_bytes())["batches"]
     # DistributedSampler repeats an observation so that ranks have as many.
     given, repeated = np.concatenate(found), WINDOWS % RANKS if key == "torch_dataloader" else 0
     assert sorted(set(given)) == list(range(WINDOWS))
@@ -94,9 +93,80 @@ def test_a_batch_that_is_not_made_of_windows_is_seen(load):
     for wrong in (shifted, torn, rows[:, :-1]):
         with pytest.raises(ValueError, match="a batch"):
             job.numbers(wrong, WINDOW)
-    measure = load("measure")
-    given = np.concatenate([np.arange(1, measure.OBSERVATIONS), [5, 5]])
-    assert measure.counted("", given) == {"missed": 1, "extra": 2}
+
+
+#: A peer that counts what each rank consumed: right on 4 ranks, and on 2 it gives the second quarter again.
+COUNTED = """
+import job
+
+
+class Counted(job.Peer):
+    name, packages, dtypes, global_batch, tail = "counted", (), ("uint32",), 12, "drops it"
+    consumed = 0
+
+    def epoch(self, number):
+        setup = self.setup
+        rows = setup.matrix()[: setup.windows // 12 * 12][setup.rank :: setup.world]
+        for begin in range(self.consumed, len(rows), setup.batch):
+            self.consumed = begin + setup.batch
+            yield rows[begin : begin + setup.batch]
+
+    def state(self):
+        return self.consumed
+
+    def load(self, state):
+        if self.setup.world == 3:
+            raise ValueError("on 3 ranks\\nit cannot")
+        self.consumed = state
+
+
+job.main(Counted)
+"""
+
+
+@pytest.fixture
+def on_ranks(load, tmp_path, monkeypatch):
+    """What the peers do on 2 and 3 ranks after a stop on 4, and the lines of the table without its head."""
+    fleet, measure, ranks = load("fleet"), load("measure"), load("ranks")
+    monkeypatch.setattr(ranks, "AFTER", (2, 3))
+    monkeypatch.setenv("PYTHONPATH", str(FOLDER))
+
+    def found(*keys):
+        members = [fleet.member(key, tmp_path) for key in keys]
+        members = [replace(each, dtypes=("uint32",)) for each in members]  # which needs no torch
+        sizes = (131, 132)
+        measured = measure.Fleet(members, tmp_path, replace(measure.QUICK, observations=sizes))
+        measured.prepare(large=False, small=True)
+        facts = {each.key: ranks.measured(measured, each, tmp_path) for each in members}
+        given = (measured.members, facts, sizes)
+        return facts, ranks.rows(*given)[1:], ranks.refusals(*given)
+
+    return found
+
+
+def test_a_stop_and_a_resume_on_other_ranks_is_exact_or_counted_or_refused(load, on_ranks, tmp_path, monkeypatch):
+    monkeypatch.setattr(load("fleet"), "HERE", tmp_path)
+    monkeypatch.setitem(load("fleet").PEERS, "counted", None)
+    (tmp_path / "counted.py").write_text(COUNTED)
+    facts, (row,), refusals = on_ranks("counted")
+    assert row == ["counted", "drops it", "11 / 0", "0 / 0", "11 / 30 / 30; 132: 0 / 30 / 30", "refused"]
+    assert refusals == ["counted, 4 → 3, refused: ValueError: on 3 ranks"]
+    assert facts["counted"]["131"]["on"]["3"]["ranks_that_refused"] == 3
+
+
+def test_penstock_goes_on_exactly_on_other_ranks(on_ranks):
+    _, (row,), refusals = on_ranks("penstock_loader")
+    assert row == ["penstock", "none: the last batch is shorter", "0 / 0", "0 / 0", "exact", "exact"]
+    assert refusals == []
+
+
+def test_a_tail_that_differs_is_told_from_other_batches(load):
+    ranks = load("ranks")
+    counts = {"missed": 0, "extra": 3, "twice": 3, "same_steps": 9, "steps": 9, "same_to_the_end": False}
+    whole = {"state": "saved", "on": {"5": counts, "3": counts | {"same_steps": 8}}}
+    assert ranks.outcome(whole, "5") == "exact but for the tail: 0 / 3 / 3"
+    assert ranks.outcome(whole, "3") == "0 / 3 / 3"
+    assert ranks.outcome({"state": "has no state"}, "3") == "has no state"
 
 
 def test_speeds_are_drawn_place_by_place(load, tmp_path):
@@ -116,7 +186,8 @@ def test_every_peer_has_its_file_and_exact_pins(load):
     for key, environment in fleet.PEERS.items():
         assert (FOLDER / f"{key}.py").exists()
         if environment is not None:
-            lines = (FOLDER / "requirements" / f"{environment}.txt").read_text().splitlines()
+            files = [FOLDER / "requirements" / f"{environment}{end}.txt" for end in ("", ".alone")]
+            lines = [line for file in files if file.exists() for line in file.read_text().splitlines()]
             pins = [line for line in lines if not line.startswith("#")]
             assert pins and all(re.fullmatch(r"[\w.-]+==[\w.]+", pin) for pin in pins)
             # The build for CPUs is preferred where pip offers one; any other version would fetch another.
