@@ -90,9 +90,13 @@ def given_storage() -> Any:
     import penstock
 
     context = click.get_current_context(silent=True)
-    given = context.meta.get(_OPENING, {}) if context is not None else {}
-    reaching = {name: value for name, value in given.items() if name not in _CACHE}
+    reaching = reaching_options(context.meta) if context is not None else {}
     return penstock.Storage(**reaching) if reaching else None
+
+
+def reaching_options(meta: dict[str, Any]) -> dict[str, Any]:
+    """The options in a command's context that say how buckets are reached."""
+    return {name: value for name, value in meta.get(_OPENING, {}).items() if name not in _CACHE}
 
 
 def data_options(command: Command) -> Command:

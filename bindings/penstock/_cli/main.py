@@ -8,6 +8,7 @@ import keyword
 import os
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 import click
 
@@ -81,10 +82,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: Without the program's name; None takes those of the process.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
+    meta: dict[str, Any] = {}
     try:
         _start.imported()
         # Not cli.main(), which turns Ctrl-C into an Abort without words, and a blank line.
         with cli.make_context("penstock", list(given) or ["--help"]) as context:
+            meta = context.meta
             result = cli.invoke(context)
         return result if isinstance(result, int) else EXIT_OK
     except click.exceptions.Exit as error:
@@ -100,7 +103,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if isinstance(error, OutputError):
             _drop_output()
-        return _report(given, *_classified(error))
+        message, code = _classified(error)
+        return _report(given, _in_options(message, meta), code)
 
 
 def _drop_output() -> None:
@@ -130,6 +134,13 @@ def _classified(error: Exception) -> tuple[str, int]:
     if "PENSTOCK_TRACEBACK" in os.environ:
         raise error
     return f"unexpected {type(error).__name__}: {error} (PENSTOCK_TRACEBACK=1 shows where)", EXIT_ERROR
+
+
+def _in_options(message: str, meta: dict[str, Any]) -> str:
+    from penstock._cli.data import reaching_options
+    from penstock._cli.option_words import in_options
+
+    return in_options(message, reaching_options(meta))
 
 
 def _report(arguments: list[str], message: str, code: int) -> int:

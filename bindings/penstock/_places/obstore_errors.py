@@ -82,4 +82,4 @@ def of_region(region: str | None) -> str:
     """What to do about a bucket that lies in another region."""
     if not region:
         return "the bucket lies in another region than was asked: Storage(region=…) names its own"
-    return f'the bucket is in the region {region}: give Storage(region="{region}"), --region {region}'
+    return f'the bucket is in the region {region}: give Storage(region="{region}")'
