@@ -10,7 +10,7 @@ import click
 from penstock._cli.data import bucket_options, given_storage, out_or_bucket_option, scratch_option
 from penstock._cli.executors import cluster_of, default_workers, ray_option
 from penstock._cli.output import SizeType, json_option, progress, report_of
-from penstock._cli.write_report import report, report_estimate
+from penstock._cli.write_report import report, report_estimate, tell
 from penstock._places.remote import shown
 
 _EPILOG = """\b
@@ -181,6 +181,7 @@ def command(inputs: tuple[str, ...], **given: Any) -> None:
             progress=observe,
             preparing=lambda what, done, total: update(done, total, label=what),
             uploading=lambda done, total: update(done, total, label=f"uploading to {shown(out)}"),
+            noted=lambda note: None if as_json else tell(note),
             **{name: given[name] for name in ("resume", "overwrite", "run_id", "clean", "scratch")},
         )
     with report_of(shown(out)):
@@ -200,11 +201,13 @@ def _dry_run(inputs: tuple[str, ...], request: Any, given: dict[str, Any]) -> No
 
     workers = given["workers"] or default_workers()
     source = source_of(inputs, request, given_storage())
+    notes = source.tokenizer.notes
     try:
         found = estimate(source, workers)
-    except EngineError:
+    except EngineError as error:
         if request.tokenizer_engine != "auto" or not source.reader.rereadable:
             raise
+        notes.append(f"tokenizers would compute the ids: {error}")
         source = source_of(inputs, replace(request, tokenizer_engine=REFERENCE), given_storage())
         found = estimate(source, workers)
-    report_estimate(given, found, source.tokenizer.dtype, workers)
+    report_estimate(given, {**found, "notes": notes}, source.tokenizer.dtype, workers)

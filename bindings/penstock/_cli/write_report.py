@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from penstock._base.words import counted
+from penstock._base.words import counted, escaped
 from penstock._cli.output import echo, emit_json, emit_table, human_bytes, human_seconds
 from penstock._make.notes import LIST
 
@@ -41,11 +41,18 @@ def report(out: str, as_json: bool, summary: Any) -> None:
     emit_table(rows)
 
 
+def tell(note: str) -> None:
+    """A note, beside what is reported."""
+    click.echo(f"note: {escaped(note)}", err=True)
+
+
 def report_estimate(given: dict[str, Any], found: dict[str, Any], dtype: str, workers: int) -> None:
     """Of a dry run."""
     if given["as_json"]:
         emit_json(found)
         return
+    for note in found["notes"]:
+        tell(note)
     for document in found["documents"]:
         echo(click.style(document["place"], bold=True))
         echo(f"  ids      {_shortened(document['ids'])}")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from penstock._base.words import one_line
 from penstock._from.engines.caches import Caches
-from penstock._from.engines.engine import REFERENCE, Engine, EngineError
+from penstock._from.engines.engine import REFERENCE, Engine, EngineError, OtherIdsError
 from penstock._from.engines.pieces import Pieces
 from penstock._from.engines.reference import Reference
 from penstock._make.errors import UsageError
@@ -26,6 +26,20 @@ _HARD = (
 )
 
 
+class Chosen(NamedTuple):
+    """An engine.
+
+    Attributes:
+        engine: that one.
+        slow_because: why it is none that is faster; empty where it is one.
+        gave_others: whether the faster one gave other ids of texts that it was tried on.
+    """
+
+    engine: Engine
+    slow_because: str = ""
+    gave_others: bool = False
+
+
 def engine_of(
     wanted: str,
     tokenizer: Any,
@@ -35,8 +49,8 @@ def engine_of(
     special_tokens_in_text: bool,
     around: tuple[list[int], list[int]],
     memory: int,
-) -> tuple[Engine, str]:
-    """An engine, and why it is none that is faster; empty where it is one.
+) -> Chosen:
+    """The fastest engine that is installed, reads the tokenizer and gives its ids, or the one that is wanted.
 
     Args:
         wanted: one of ENGINES.
@@ -52,7 +66,8 @@ def engine_of(
     """
     reference = Reference(tokenizer, post_processor)
     if wanted == REFERENCE:
-        return reference, "asked for"
+        return Chosen(reference, "asked for")
+    gave_others = False
     try:
         from penstock._from.engines.gigatoken import Gigatoken, for_gigatoken
 
@@ -62,13 +77,13 @@ def engine_of(
     except ImportError as error:
         why = f"gigatoken is not installed: {_INSTALL}" if error.name == "gigatoken" else one_line(error)
     except EngineError as error:
-        why = str(error)
+        why, gave_others = str(error), isinstance(error, OtherIdsError)
     except (KeyboardInterrupt, MemoryError, SystemExit):
         raise
     except BaseException as error:  # what a library raises of a file that it does not know, and its panics
         why = f"gigatoken cannot read this tokenizer.json: {one_line(error).partition(' Location: ')[0]}"
     else:
-        return found, ""
+        return Chosen(found)
     if wanted != "auto":
         raise UsageError(f"--tokenizer-engine {wanted}: {why}")
-    return reference, why
+    return Chosen(reference, why, gave_others)

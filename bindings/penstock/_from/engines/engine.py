@@ -56,6 +56,10 @@ class EngineError(InputError):
     index: int | None = None
 
 
+class OtherIdsError(EngineError):
+    """The proof found other ids."""
+
+
 class Engine(Protocol):
     """Computes ids. One thread at a time.
 

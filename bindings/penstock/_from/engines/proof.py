@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock import _native
-from penstock._from.engines.engine import EngineError, Ids
+from penstock._from.engines.engine import EngineError, Ids, OtherIdsError
 from penstock._from.engines.pieces import Pieces
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ class Proof:
         at = next((number for number, (a, b) in enumerate(pairs) if a != b), min(len(mine), len(right)))
         shown, place = text.decode(), self._reference.place_of(text.decode(), at)
         around = shown[max(0, place - _SHOWN) : place + _SHOWN]
-        error = EngineError(
+        error = OtherIdsError(
             f"{self._name} gives other ids than tokenizers of {around!r}: {_shown(mine, at)}, not {_shown(right, at)}"
         )
         error.index = index

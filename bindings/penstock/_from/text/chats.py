@@ -11,10 +11,10 @@ import numpy as np
 
 from penstock._base.errors import InvalidArgumentError
 from penstock._base.words import one_line
-from penstock._from.engines.choosing import engine_of
 from penstock._from.engines.engine import EngineError, Ids
 from penstock._from.engines.gigatoken import Gigatoken
 from penstock._from.engines.pieces import Pieces
+from penstock._from.text.token_names import hub_advice
 from penstock._from.text.token_places import TokenPlaces, trims_offsets
 from penstock._from.text.tokenizing import DocumentTokenizer, Encoded, TokenizerOptions
 from penstock._make.errors import UsageError
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from penstock._from.text.raw import RawDocument
 
+_FOLDER = "--messages needs the folder that save_pretrained of a fast tokenizer of transformers wrote, template and all"
 _FIRST, _EVERY = 64, 1000  # conversations whose masks are compared with those of transformers
 
 
@@ -39,6 +40,9 @@ class ChatTokenizer(DocumentTokenizer):
         assert options.file is not None
         folder = Path(options.file).expanduser()
         folder = folder.parent if folder.is_file() else folder
+        if not (folder / "tokenizer.json").is_file():
+            what = "there is no tokenizer.json in it" if folder.is_dir() else "no such file or folder"
+            raise UsageError(f"--tokenizer {options.file}: {what}: {_FOLDER}{hub_advice(options.file, 'DIR')}")
         super().__init__(options._replace_file(str(folder / "tokenizer.json")))
         try:
             from transformers import AutoTokenizer
@@ -47,33 +51,26 @@ class ChatTokenizer(DocumentTokenizer):
         try:
             self._chat = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
         except Exception as error:  # the library raises what it likes
-            raise UsageError(f"--tokenizer {options.file}: no tokenizer of transformers: {one_line(error)}") from error
+            raise UsageError(
+                f"--tokenizer {options.file}: no tokenizer of transformers: {one_line(error)}: {_FOLDER}"
+            ) from error
         try:
             self._render([{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}])
         except InvalidArgumentError as error:
-            raise UsageError(f"--tokenizer {options.file}: {error}") from error
+            advice = "" if self._chat.chat_template else f": {_FOLDER}"
+            raise UsageError(f"--tokenizer {options.file}: {error}{advice}") from error
         template = str(self._chat.get_chat_template())
         self.sha256 = hashlib.sha256(f"{self.sha256}\n{template}".encode()).hexdigest()
         self._places: TokenPlaces | None = None
         self._conversations = 0
-        self._choose_engine_of_chats(options)
+        self._choose_engine_of_chats()
 
-    def _choose_engine_of_chats(self, options: TokenizerOptions) -> None:
+    def _choose_engine_of_chats(self) -> None:
         tokenizer = self._chat.backend_tokenizer
         data = tokenizer.to_str().encode()
-        engine, self.slow_because = engine_of(
-            options.engine,
-            tokenizer,
-            data,
-            post_processor=False,
-            special_tokens_in_text=True,
-            around=([], []),
-            memory=options.memory,
-        )
-        self._engine = engine
-        self._refuse_another_engine()
-        if isinstance(engine, Gigatoken):
-            self._places = TokenPlaces(engine.vocabulary, trims=trims_offsets(data))
+        self._take_engine(tokenizer, data, ([], []), post_processor=False, special_tokens_in_text=True)
+        if isinstance(self._engine, Gigatoken):
+            self._places = TokenPlaces(self._engine.vocabulary, trims=trims_offsets(data))
 
     def _choose_engine(self) -> None:
         """Nothing yet: the tokenizer of transformers, which may have more tokens than the file, is not loaded yet."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 
@@ -28,6 +28,7 @@ class WrittenText:
         slow_because: why it was tokenizers; empty where it was not.
         fell_back: whether another engine was found to be wrong, and all of it was made again.
         bytes: of the dataset's files.
+        notes: what is to be known beside that, a line for each.
     """
 
     path: str = ""
@@ -47,6 +48,7 @@ class WrittenText:
     slow_because: str = ""
     fell_back: bool = False
     bytes: int = 0
+    notes: list[str] = field(default_factory=list)
 
     def as_json(self) -> dict[str, Any]:
         """All figures, rates and the tokenizer's share of the processes' time with them."""
@@ -66,6 +68,7 @@ class WrittenText:
             "tokenizer_share": round(self.tokenizer_share, 3),
             "tokenizer_engine": self.engine or ("tokenizers" if self.slow_because else None),
             "slow_because": self.slow_because or None,
+            "notes": self.notes,
         }
 
     @property

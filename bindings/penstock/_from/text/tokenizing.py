@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import difflib
 import hashlib
 import platform
 from collections.abc import Sequence
@@ -15,9 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 import numpy as np
 
 from penstock import _native
-from penstock._base.words import quoted
 from penstock._from.engines.choosing import engine_of
 from penstock._from.engines.engine import REFERENCE, EngineError, Ids
+from penstock._from.text.token_names import instead_of, instead_of_file, note_on_digits
 from penstock._make.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -77,7 +76,14 @@ class Encoded(NamedTuple):
 
 
 class DocumentTokenizer:
-    """Turns documents into ids of the dataset's type. One thread at a time; one for each process."""
+    """Turns documents into ids of the dataset's type. One thread at a time; one for each process.
+
+    Attributes:
+        sha256: of the tokenizer's file; None: there is none.
+        dtype: of a token.
+        slow_because: why the engine is none that is faster than tokenizers; empty: it is one.
+        notes: what the user is to know of the options, a line for each.
+    """
 
     def __init__(self, options: TokenizerOptions) -> None:
         """Reads the tokenizer's file, if there is one.
@@ -100,6 +106,7 @@ class DocumentTokenizer:
         self.dtype = self._choose_dtype(options.dtype)
         most = int(np.iinfo(self.dtype).max)
         self._last = most if self._size is None else min(most, self._size - 1)
+        self.notes = self._notes_on_digits()
         self._engine: Engine | None = None
         self.slow_because = ""
         if options.file is not None:
@@ -111,7 +118,7 @@ class DocumentTokenizer:
         try:
             data = Path(file).expanduser().read_bytes()
         except OSError as error:
-            raise UsageError(f"--tokenizer {file}: {error.strerror}") from error
+            raise UsageError(f"--tokenizer {file}: {error.strerror}{instead_of_file(file)}") from error
         try:
             tokenizer = tokenizers.Tokenizer.from_str(data.decode("utf-8"))
         except Exception as error:  # the library raises Exception itself
@@ -126,15 +133,27 @@ class DocumentTokenizer:
         self.sha256 = hashlib.sha256(data).hexdigest()
 
     def _choose_engine(self) -> None:
-        self._engine, self.slow_because = engine_of(
-            self._options.engine,
+        """The engine of texts."""
+        self._take_engine(
             self._tokenizer,
             self._data,
+            self._processed,
             post_processor=self._options.post_processor,
             special_tokens_in_text=self._options.special_tokens_in_text,
-            around=self._processed,
-            memory=self._options.memory,
         )
+
+    def _take_engine(self, tokenizer: Any, data: bytes, around: tuple[list[int], list[int]], **ways: bool) -> None:
+        """Chooses an engine; the arguments are those of `engine_of`.
+
+        Raises:
+            UsageError: The one that is asked for cannot be it.
+            EngineError: This is a worker, and where the run began there is another one.
+        """
+        options = self._options
+        chosen = engine_of(options.engine, tokenizer, data, around=around, memory=options.memory, **ways)
+        self._engine, self.slow_because = chosen.engine, chosen.slow_because
+        if chosen.gave_others:
+            self.notes.append(f"tokenizers computes the ids: {chosen.slow_because}")
         self._refuse_another_engine()
 
     def _refuse_another_engine(self) -> None:
@@ -325,18 +344,16 @@ class DocumentTokenizer:
             return int(token)
         found = self._tokenizer.token_to_id(token)
         if found is None:
-            raise UsageError(f'the tokenizer has no token "{token}": {self._suggestion(token)}')
+            raise UsageError(f'the tokenizer has no token "{token}": {instead_of(token, self._tokenizer)}')
         return int(found)
 
-    def _suggestion(self, token: str) -> str:
-        # What ends or begins a document nearly always is a special token: those first.
-        added = self._tokenizer.get_added_tokens_decoder()
-        special = [each.content for _, each in sorted(added.items()) if each.special]
-        close = difflib.get_close_matches(token, special, 1, 0.5)
-        close = close or ([] if special else difflib.get_close_matches(token, self._tokenizer.get_vocab(), 1, 0.5))
-        hints = [f'did you mean "{close[0]}"?'] if close else []
-        hints += [f"its special tokens are {quoted(special)}"] if special else []
-        return " ".join(hints) or "it has no special tokens; name one of its vocabulary"
+    def _notes_on_digits(self) -> list[str]:
+        if self._tokenizer is None:
+            return []
+        options = self._options
+        given = [("--prepend", *each) for each in zip(options.prepend, self._prepend, strict=True)]
+        given += [("--append", *each) for each in zip(options.append, self._append, strict=True)]
+        return [note for each in given if (note := note_on_digits(*each, self._tokenizer))]
 
     def _added_by_post_processor(self) -> tuple[list[int], list[int]]:
         if self._tokenizer is None:

@@ -23,7 +23,7 @@ from penstock._make.errors import InputError, OptionError, UnusableError, UsageE
 from penstock._make.executors import Processes, Threads, executor_of, is_far
 from penstock._make.fed import FedRun
 from penstock._make.folders import folder_of
-from penstock._make.python_words import said_in_python
+from penstock._make.python_words import in_python, said_in_python
 from penstock._make.run import Run
 from penstock._places.hub import is_hub
 from penstock._places.paths import PathLike, as_paths
@@ -145,7 +145,7 @@ def write(
         raise InvalidArgumentError("inputs: the list is empty: give at least one")
     with said_in_python():
         try:
-            return write_text(
+            done = write_text(
                 paths,
                 out,
                 Request(**given),
@@ -162,6 +162,8 @@ def write(
             )
         except UsageError as error:
             raise InvalidArgumentError(str(error)) from None
+    done.notes = [in_python(each) for each in done.notes]
+    return done
 
 
 @dataclass
@@ -217,8 +219,9 @@ def write_text(
     progress: Told | None,
     preparing: Callable[[str, int, int], None] | None,
     uploading: Callable[[int, int], None] | None,
+    noted: Callable[[str], None] = lambda note: None,
 ) -> WrittenText:
-    """As `penstock.write`; messages name options as the command line does.
+    """As `penstock.write`; messages name options as the command line does, and `noted` is told of each note at once.
 
     Raises:
         UsageError: Options or inputs that do not go together.
@@ -231,6 +234,8 @@ def write_text(
     source = source_of(inputs, request, storage, HubNote.read(folder) if goes_on else None)
     holding: dict[str, Any] = {"resume": resume, "overwrite": overwrite, "run": run_id, "clean": clean}
     told = (progress, preparing, uploading)
+    notes = _Notes(noted)
+    notes.add(*source.tokenizer.notes)
     try:
         summary = _make(source, folder, executor, holding, *told)
     except EngineError as error:
@@ -239,6 +244,7 @@ def write_text(
         wrong = ""
     if wrong:
         source = _without_engine(source, inputs, storage, wrong)
+        notes.add(f"all is made again by tokenizers: {wrong}")
         summary = _make(source, folder, executor, {**holding, "resume": True}, *told)
         summary.fell_back = True
     try:
@@ -247,8 +253,24 @@ def write_text(
         raise IoError(
             error.errno, f"{folder.path} was written; its size cannot be read: {error}", error.filename
         ) from None
+    notes.add(*summary.notes)
+    summary.notes = notes.added
     summary.seconds = time.perf_counter() - begin
     return summary
+
+
+class _Notes:
+    """Notes, each of which is told once."""
+
+    def __init__(self, told: Callable[[str], None]) -> None:
+        self._told = told
+        self.added: list[str] = []
+
+    def add(self, *notes: str) -> None:
+        for each in notes:
+            if each not in self.added:
+                self.added.append(each)
+                self._told(each)
 
 
 def _without_engine(source: Source, inputs: Sequence[str], storage: Storage | None, error: str) -> Source:
