@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -193,6 +194,8 @@ def test_messages_of_parquet_are_those_of_json_lines(tmp_path):
 
 
 GOOD = json.dumps({"messages": CHAT})
+SHARE_GPT = json.dumps({"messages": [{"from": "human", "value": "hi"}, {"from": "gpt", "value": "hello"}]})
+TEXTS = json.dumps({"messages": [CHAT[0], {"role": "user", "text": "hi"}]})
 
 
 @pytest.mark.parametrize(
@@ -201,7 +204,13 @@ GOOD = json.dumps({"messages": CHAT})
         ("tokenizer DIR", GOOD, {"tokenizer": None}),
         ("tokenizer DIR", GOOD, {"tokenizer": None, "ids_column": "x"}),
         ("generation", GOOD, {"tokenizer": "unmarked"}),
-        ("No such file", GOOD, {"tokenizer": "nowhere"}),
+        ("no such file or folder: (--)?messages needs the folder that save_pretrained", GOOD, {"tokenizer": "nowhere"}),
+        ("there is no tokenizer.json in it: (--)?messages needs the folder", GOOD, {"tokenizer": "."}),
+        ("has no chat template: .*: (--)?messages needs the folder", GOOD, {"tokenizer": "bare"}),
+        ("messages needs the folder that save_pretrained", GOOD, {"tokenizer": "alone/tokenizer.json"}),
+        ('document 1 .*message 1 has no "role", "content", which .*there are "from", "value"', SHARE_GPT, {}),
+        ('document 2 .*message 2 has no "content", which .*: there are "role", "text"', GOOD + "\n" + TEXTS, {}),
+        ('message 1 has no "role"', json.dumps({"messages": [{}]}), {}),
         ("append", GOOD, {"append": ["<|end|>"]}),
         ('no column "messages"', '{"a": 1}', {}),
         ("not a list of messages", '{"messages": "hello"}', {}),
@@ -219,6 +228,9 @@ GOOD = json.dumps({"messages": CHAT})
 def test_what_cannot_be_written_says_why(tmp_path, words, content, options):
     made(tmp_path / "tokenizer")
     made(tmp_path / "unmarked", UNMARKED)
+    made(tmp_path / "bare", None)
+    (tmp_path / "alone").mkdir()
+    shutil.copy(tmp_path / "tokenizer" / "tokenizer.json", tmp_path / "alone")
     if isinstance(content, str):
         file = tmp_path / "chats.jsonl"
         file.write_text(content)
@@ -236,3 +248,45 @@ def test_a_dry_run_of_messages_is_refused(tmp_path, capsys):
     given = ["--messages", "messages", "--tokenizer", str(tmp_path / "tokenizer"), "--out", str(tmp_path / "out")]
     assert main(["write", str(tmp_path / "chats.jsonl"), *given, "--dry-run"]) == 2
     assert "--dry-run" in capsys.readouterr().err
+
+
+def test_a_name_of_the_hub_says_how_to_save_its_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "chats.jsonl").write_text(GOOD)
+    with pytest.raises(ValueError, match=r"from_pretrained\('org/name'\).save_pretrained\('DIR'\), and give DIR$"):
+        penstock.write("chats.jsonl", "out", messages="messages", tokenizer="org/name")
+
+
+def test_keys_that_the_template_reads_instead_of_content_are_enough(tmp_path):
+    tools = MARKED.replace("{{ message.content }}", "{{ message.content or message.tool_calls }}")
+    tokenizer = made(tmp_path / "tools", tools)
+    called = [CHAT[1], {"role": "assistant", "content": None, "tool_calls": "a"}]
+    assert penstock.chat.render(called, tokenizer).mask.sum() == 2
+    with pytest.raises(penstock.InvalidArgumentError, match='message 2 has no "content"'):
+        penstock.chat.render(called, made(tmp_path / "plain"))
+    own = "{% for each in messages %}{% generation %}{{ each.value }}{% endgeneration %}{% endfor %}"
+    assert penstock.chat.render([{"from": "gpt", "value": "hello"}], made(tmp_path / "own", own)).mask.all()
+
+
+@pytest.mark.parametrize("policy", ["stop", "skip"])
+def test_conversations_of_which_nothing_is_trained_on_are_counted_in_a_note(tmp_path, policy):
+    made(tmp_path / "tokenizer")
+    asked = [{"role": "user", "content": "hello"}]
+    wrong = [{"from": "user"}]
+    chats = [CHAT, *([wrong] if policy == "skip" else []), asked, CHAT, asked]
+    file = jsonl(tmp_path / "chats.jsonl", [{"messages": chat} for chat in chats])
+    given = {"messages": "messages", "tokenizer": tmp_path / "tokenizer", "on_error": policy}
+    done = penstock.write(file, tmp_path / "out", **given)
+    first = 2 + (policy == "skip")
+    place = rf"document {first} (.*chats.jsonl line {first})"
+    words = "2 of 4 conversations have no token that is trained on: the template marks nothing in document"
+    assert [each.partition(" in ")[0] + " in document" for each in done.notes] == [
+        words
+    ] and f"line {first})" in done.notes[0], place
+    assert done.skipped == (policy == "skip")
+    file = jsonl(tmp_path / "asked.jsonl", [{"messages": asked}] * 3)
+    for workers in (1, 2):
+        (note,) = penstock.write(file, tmp_path / f"none{workers}", **{**given, "workers": workers}).notes
+        assert note.startswith(
+            "no conversation has a token that is trained on: the template marks nothing in document 1"
+        )

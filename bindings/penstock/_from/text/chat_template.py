@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from penstock._base.errors import InvalidArgumentError
-from penstock._base.words import one_line
+from penstock._base.words import one_line, quoted
 
 __all__ = ["Rendered", "render"]
 
@@ -71,6 +72,7 @@ def marked_text(
     """A conversation as text, and the characters [begin, end) of it that are trained on; the rest as `render`."""
     roles = _roles(train_on)
     template = _template(tokenizer, tools)
+    _refuse_lacking(messages, template)
     if roles and not _has_marks(template):
         raise InvalidArgumentError(
             f"the chat template of {_name(tokenizer)} has no {{% generation %}} marks, so it does not say which tokens "
@@ -137,6 +139,32 @@ def _template(tokenizer: Any, tools: Any) -> str:
         return str(tokenizer.get_chat_template(tools=tools))
     except ValueError as error:
         raise InvalidArgumentError(f"{_name(tokenizer)} has no chat template: {one_line(error)}") from None
+
+
+@lru_cache(16)
+def _words_in(template: str) -> frozenset[str]:
+    return frozenset(re.findall(r"\w+", _COMMENT.sub("", template)))
+
+
+def _refuse_lacking(messages: Any, template: str) -> None:
+    """Refuses messages without what the template reads of them: of what is not there it would make nothing.
+
+    Raises:
+        InvalidArgumentError: One has no role, or nothing to say.
+    """
+    read = _words_in(template)
+    for number, each in enumerate(messages, 1):
+        if not isinstance(each, Mapping):
+            continue  # what a template makes of it is the template's
+        there = [name for name, value in each.items() if value is not None]
+        lacks = ["role"] if "role" in read and "role" not in there else []
+        if "content" in read and not any(name in read for name in there if name != "role"):
+            lacks.append("content")
+        if lacks:
+            names = f"there are {quoted(there)}" if there else "there is nothing"
+            raise InvalidArgumentError(
+                f"message {number:,} has no {quoted(lacks)}, which the chat template reads: {names}"
+            )
 
 
 def _rendered(

@@ -24,6 +24,7 @@ from penstock._from.text.skip_list import SkipList, name_of_task
 from penstock._from.text.skipping import Limit, SkippedOfTask, described, names_of
 from penstock._from.text.summary import WrittenText
 from penstock._from.text.tasks import Batch, Task, cut, first_of
+from penstock._from.text.untrained import Untrained
 from penstock._make.base_recipe import Workshop
 from penstock._make.errors import InputError, UsageError
 from penstock._make.fed import FedRecipe, FedRun, Item
@@ -108,6 +109,7 @@ class TextRecipe(FedRecipe):
         self._run: Workshop | None = None
         self._manifest = format.tokenizer
         self._read_documents = 0
+        self._untrained = Untrained()
         self.fields = {"token": format.dtype, "loss": "u1"} if format.loss else {"token": format.dtype}
         self.metadata = format.codec
         self.layout = format.layout
@@ -269,6 +271,7 @@ class TextRecipe(FedRecipe):
             self._skips.know_total(self._read_documents)
         self._skips.end()
         self.summary.workers = 0 if self._run is None else self._run.started
+        self.summary.notes += self._untrained.notes()
         return {"tokenizer": self._manifest}
 
     def published(self) -> None:
@@ -323,6 +326,7 @@ class TextRecipe(FedRecipe):
     def append(self, item: Item, answer: Result, writer: Writer) -> None:
         append_result(writer, answer)
         self._skips.add(item.documents, answer.skipped)
+        self._untrained.add(item.documents, answer)
         self._read_documents += len(item.documents)
         summary = self.summary
         summary.new_tokens += len(answer.encoded.ids)
