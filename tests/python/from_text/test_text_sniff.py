@@ -66,6 +66,18 @@ CASES: dict[str, tuple[str, Callable[[], bytes], str]] = {
     "tsv": ("a.tsv.gz", lambda: gzip.compress(b"text\turl\n"), "a table with tabs"),
     "parquet": ("a.txt", parquet, "a Parquet file: say --format parquet"),
     "utf-16": ("a.txt", lambda: "text".encode("utf-16"), "UTF-16 text: convert it: iconv"),
+    "lines called parquet": ("a.parquet", lambda: b'\n {"text": "a"}\n', "no Parquet but JSON lines: call it .jsonl"),
+    "an array called parquet": (
+        "a.parquet",
+        lambda: b'[{"text": "a"}]',
+        "no Parquet but one JSON array: .*jq -c '.\\[\\]'",
+    ),
+    "an array of JSON": (
+        "a.json",
+        lambda: b'\xef\xbb\xbf[\n  {"text": "a"}\n]',
+        "one JSON array: each line must .*jq -c",
+    ),
+    "a packed array": ("a.json.gz", lambda: gzip.compress(b'[{"text": "a"}]'), "one JSON array inside: each line"),
     "pdf": ("a.txt", lambda: b"%PDF-1.7\n", "a PDF: extract its text first"),
 }
 
@@ -105,6 +117,22 @@ def test_nothing_is_written_where_a_later_input_is_no_text(tmp_path, tokenizer_f
     with pytest.raises(penstock.InvalidArgumentError, match="unpack it first"):
         penstock.write(inputs, tmp_path / "out", tokenizer=tokenizer_file)
     assert not (tmp_path / "out").exists()
+
+
+def test_lines_that_are_arrays_are_bad_documents_where_those_are_left_out(tmp_path, tokenizer_file):
+    (tmp_path / "a.jsonl").write_bytes(b'[{"text": "a"}]\n{"text": "b"}\n')
+    with pytest.raises(penstock.InvalidArgumentError, match="one JSON array"):
+        penstock.write(tmp_path / "a.jsonl", tmp_path / "out", tokenizer=tokenizer_file)
+    done = penstock.write(tmp_path / "a.jsonl", tmp_path / "out", tokenizer=tokenizer_file, on_error="skip")
+    assert (done.documents, done.skipped) == (1, 1)
+
+
+def test_standard_input_that_is_one_array_says_so(tmp_path, tokenizer_file, monkeypatch):
+    (tmp_path / "in").write_bytes(b'[{"text": "a"}]')
+    with (tmp_path / "in").open("rb") as file:
+        monkeypatch.setattr("sys.stdin", file)
+        with pytest.raises(ValueError, match="standard input: one JSON array: each line must be one JSON object"):
+            penstock.write("-", tmp_path / "out", format="jsonl", tokenizer=tokenizer_file)
 
 
 @pytest.mark.parametrize(("content", "said"), [(tar("w"), "a tar archive"), (gzip.compress(TEXT, mtime=0), "gzip -d")])

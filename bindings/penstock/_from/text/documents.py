@@ -194,7 +194,7 @@ class DocumentReader:
             yield from opened.read(0)
             return
         if not source.rereadable:
-            _refuse_no_text(opened)
+            _refuse_no_text(opened, is_lines=source.format == "jsonl" and not self._skips)
         if self._is_document(source):
             payload = opened.file.read(self.most_of_a_file)
             known = built_in_columns(source, len(payload), self._columns.metadata, source.name)
@@ -250,12 +250,13 @@ def built_in_columns(
     return select(known, wanted, lambda reason: OptionError(f"{place}: {reason}"))
 
 
-def _refuse_no_text(opened: ByteInput) -> None:
+def _refuse_no_text(opened: ByteInput, is_lines: bool) -> None:
     """Of what could not be looked into before: a pipe, standard input."""
     head = opened.peek()
     compression = sniff.compression_of(head)
     kind = (
         sniff.Kind(f"compressed ({compression})", f"pipe it through {_UNPACKERS[compression]}") if compression else None
     )
-    if kind := kind or sniff.kind_of(head):
+    kind = kind or sniff.kind_of(head) or (sniff.instead_of_lines(head) if is_lines else None)
+    if kind is not None:
         raise InputError(f"{opened.name}: {kind.what}: {kind.advice}")

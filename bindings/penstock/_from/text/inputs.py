@@ -167,7 +167,9 @@ def _describe(
         if far is None and not path.exists():
             raise _RefusedError("a link to nothing")
         if found != "parquet" and size_bytes > 0:
-            compression = _look_into(far or path, name, compression, sure)
+            compression = _look_into(far or path, name, compression, sure, found == "jsonl")
+        elif size_bytes > 0 and far is None:  # of one that is far its reader looks at the end
+            _look_into_parquet(path, name)
     except _RefusedError as error:
         refused = error.reason
         if not skips:
@@ -218,7 +220,22 @@ class _RefusedError(Exception):
         self.reason = reason
 
 
-def _look_into(path: Path | FarFile, name: str, compression: str, sure: bool) -> str:
+def _look_into_parquet(path: Path, name: str) -> None:
+    """Looks at the first bytes.
+
+    Raises:
+        _RefusedError: It is known to be something else.
+    """
+    try:
+        with path.open("rb") as file:
+            kind = sniff.instead_of_parquet(file.read(sniff.HEAD_BYTES))
+    except OSError:
+        return  # its reader says why
+    if kind is not None:
+        raise _RefusedError(f"{kind.what}: {kind.advice}")
+
+
+def _look_into(path: Path | FarFile, name: str, compression: str, sure: bool, is_lines: bool) -> str:
     """The compression that the file's first bytes show.
 
     Args:
@@ -226,6 +243,7 @@ def _look_into(path: Path | FarFile, name: str, compression: str, sure: bool) ->
         name: As typed.
         compression: What its name says.
         sure: Whether zeros are let pass: the user says that it is text, or its reader leaves out what has them.
+        is_lines: Whether it is JSON lines.
 
     Raises:
         _RefusedError: It is known to be no text, or may not be read.
@@ -253,6 +271,8 @@ def _look_into(path: Path | FarFile, name: str, compression: str, sure: bool) ->
     except InputError:
         return compression  # its reader says what is wrong, and where
     kind = sniff.kind_of(head) or (None if sure else sniff.binary(head))
+    if kind is None and is_lines and not sure:
+        kind = sniff.instead_of_lines(head)
     if kind is not None:
         inside = " inside" if compression else ""
         raise _RefusedError(f"{kind.what}{inside}: {kind.advice}")

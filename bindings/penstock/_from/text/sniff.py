@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 HEAD_BYTES = 8192
@@ -43,6 +44,9 @@ _MAGIC: tuple[tuple[int, bytes, Kind], ...] = (
     (0, b"\xfe\xff", Kind("UTF-16 text", "convert it: iconv -f UTF-16 -t UTF-8")),
 )
 PARQUET = b"PAR1"
+_BLANK = b"\xef\xbb\xbf \t\r\n"
+_ARRAY = re.compile(rb"\[\s*\{")
+_OF_ARRAY = "each line must be one JSON object: jq -c '.[]' FILE > FILE.jsonl makes lines of it"
 
 
 def compression_of(head: bytes) -> str:
@@ -55,6 +59,22 @@ def kind_of(head: bytes) -> Kind | None:
     if head.startswith(PARQUET):
         return Kind("a Parquet file", "say --format parquet, or call it .parquet")
     return next((kind for at, magic, kind in _MAGIC if head[at : at + len(magic)] == magic), None)
+
+
+def instead_of_lines(head: bytes) -> Kind | None:
+    """What JSON is that is no JSON lines; None if it may be some."""
+    return Kind("one JSON array", _OF_ARRAY) if _ARRAY.match(head.lstrip(_BLANK)) else None
+
+
+def instead_of_parquet(head: bytes) -> Kind | None:
+    """What a file is that is called Parquet; None if it may be that, or is unknown."""
+    if head.startswith(PARQUET):
+        return None
+    if instead_of_lines(head):
+        return Kind("no Parquet but one JSON array", f"call it .json; {_OF_ARRAY}")
+    if head.lstrip(_BLANK).startswith(b"{"):
+        return Kind("no Parquet but JSON lines", "call it .jsonl, or say --format jsonl")
+    return None
 
 
 def binary(head: bytes) -> Kind | None:
