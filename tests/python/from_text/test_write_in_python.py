@@ -37,6 +37,8 @@ def test_ids_become_a_dataset_with_what_was_asked_for(ids: Path, tmp_path: Path)
         ({"append": "12"}, r"^append '12': a list of tokens is wanted"),
         ({"prepend": [1.5]}, r"^prepend \[1.5\]: a list of tokens"),
         ({"metadata": []}, "^metadata: no column is named"),
+        ({"metadata": "none"}, '^metadata \'none\': give a list of columns, "all", "boundaries" or None'),
+        ({"metadata": "url"}, '^metadata \'url\': give a list of columns, "all", "boundaries" or None'),
         ({"metadata": ["url", "url"]}, '^metadata "url,url": name each column once'),
         ({"codec": "raw"}, "^codec raw stores the text of one column: name it with metadata"),
         ({"max_skipped": 3}, "^max_skipped is for on_error skip: give both, or neither"),

@@ -117,8 +117,9 @@ class Request:
     def _check_columns(self, columns: list[str]) -> None:
         if self.metadata not in _KEPT and not columns:
             raise UsageError("--metadata: no column is named: name some, or boundaries or none")
-        if isinstance(self.metadata, str) and columns:
-            raise UsageError(f"--metadata {self.metadata!r:.80}: a list of columns is wanted, all, boundaries or none")
+        if isinstance(self.metadata, str) and columns:  # in Python alone
+            kept = 'a list of columns, "all", "boundaries" or None'
+            raise UsageError(f"--metadata {self.metadata!r:.80}: give {kept}, which keeps tokens alone")
         if "" in columns or len(set(columns)) < len(columns):
             raise UsageError(f'--metadata "{",".join(columns)}": name each column once, as in url,date')
 
