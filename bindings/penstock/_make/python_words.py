@@ -32,12 +32,13 @@ def said_in_python() -> Iterator[None]:
     """Makes what ends a call name Python's arguments.
 
     Raises:
-        InvalidArgumentError, CorruptionError, IoError, InputError, WorkerError, KeyboardInterrupt: As inside.
+        InvalidArgumentError, CorruptionError, IoError, InputError, MemoryError, WorkerError, KeyboardInterrupt: As
+            inside.
     """
     try:
         yield
     except IoError as error:
         raise IoError(error.errno, in_python(str(error)), error.filename) from error.__cause__
-    except (InvalidArgumentError, CorruptionError, InputError, WorkerError, KeyboardInterrupt) as error:
+    except (InvalidArgumentError, CorruptionError, InputError, MemoryError, WorkerError, KeyboardInterrupt) as error:
         error.args = tuple(in_python(each) if isinstance(each, str) else each for each in error.args)
         raise

@@ -237,7 +237,8 @@ class ShardFolder:
         """Lets what ends the run say what is kept and how to go on. The folder may be closed inside.
 
         Raises:
-            KeyboardInterrupt, WorkerError, TooManySkippedError, penstock.IoError: As inside, with these words.
+            KeyboardInterrupt, MemoryError, WorkerError, TooManySkippedError, penstock.IoError: As inside, with these
+                words.
         """
         from penstock._base.errors import IoError
 
@@ -245,6 +246,8 @@ class ShardFolder:
             yield
         except KeyboardInterrupt:
             raise KeyboardInterrupt(f"interrupted: {self.left_behind()}") from None
+        except MemoryError as error:
+            raise MemoryError(f"{str(error) or 'no memory is left'}: {self.left_behind()}") from error
         except WorkerError as error:
             raise WorkerError(f"{error}: {self.left_behind()}") from error
         except TooManySkippedError as error:

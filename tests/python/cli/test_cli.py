@@ -14,7 +14,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,6 +27,7 @@ pytest.importorskip("pyarrow")
 import penstock
 import pyarrow
 import pyarrow.parquet
+from _disks import grow, small_file_system
 from _places import tree
 from _terminal import on_a_terminal
 from penstock._cli.main import cli, main
@@ -370,19 +370,6 @@ def test_a_killed_worker_is_named_though_standard_input_is_silent(corpus: Corpus
     assert tree(out) == tree(corpus.dataset)
 
 
-@contextlib.contextmanager
-def small_file_system(at: Path, size: str) -> Iterator[None]:
-    """A file system of its own, of `size`; skips where there may be none."""
-    at.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", at], capture_output=True)
-    if mounted.returncode:
-        pytest.skip("no file system may be mounted here")
-    try:
-        yield
-    finally:
-        subprocess.run(["umount", at], check=True)
-
-
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounts a file system")
 def test_a_full_disk_keeps_what_is_finished_and_resuming_gives_the_same_bytes(corpus: Corpus, tmp_path: Path) -> None:
     disk = tmp_path / "disk"
@@ -396,12 +383,12 @@ def test_a_full_disk_keeps_what_is_finished_and_resuming_gives_the_same_bytes(co
     with small_file_system(disk, "8k"):
         error = fails()
         assert error.endswith("make room; nothing was published; no shard was finished: start again"), error
-        subprocess.run(["mount", "-o", "remount,size=160k", disk], check=True)
+        grow(disk, "160k")
         error = fails()
         kept = len(list((disk / "out").glob("0*")))
         assert kept >= 2 and "No space left on device" in error and f"{disk}/out/" in error.split(":")[0], error
         assert f": make room; nothing was published; {kept} finished shards are kept: go on with --resume" in error
-        subprocess.run(["mount", "-o", "remount,size=8m", disk], check=True)
+        grow(disk, "8m")
         assert run_json(*command, "--resume")["kept_shards"] == kept
         assert tree(disk / "out") == tree(corpus.dataset)
 

@@ -26,3 +26,23 @@ def expected(dirty: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     said = write(dirty, out)
     assert (said["skipped"], said["skipped_list"]) == (len(entries(out / "skipped.jsonl")), f"{out}/skipped.jsonl")
     return out
+
+
+@pytest.fixture(scope="session")
+def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the text of _text_runs."""
+    from _text_runs import put
+
+    return put(tmp_path_factory.mktemp("text"))
+
+
+@pytest.fixture(scope="session")
+def made(text: Path, tokenizer_file: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """What a run of it gives that nothing disturbs, by engine."""
+    pytest.importorskip("gigatoken")
+    from _text_runs import ENGINES, write
+
+    out = tmp_path_factory.mktemp("made")
+    for engine in ENGINES:
+        write(text, out / engine, tokenizer_file, tokenizer_engine=engine)
+    return {engine: out / engine for engine in ENGINES}
