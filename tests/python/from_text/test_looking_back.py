@@ -388,3 +388,19 @@ def test_the_command(
     assert len(found["first"]["stored"]) == len(found["first"]["expected"]) == 4
     assert main(["verify", str(corpus), "--sample", "3"]) == 2
     assert "--sample needs --tokenizer FILE" in capsys.readouterr().err
+
+
+def test_inputs_in_another_order_are_asked_for(
+    tokenizer_file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, two = (write_jsonl(tmp_path / f"{name}.jsonl", ROWS[at::2]) for at, name in enumerate(("one", "two")))
+    out, words = tmp_path / "out", "are the inputs named in the order in which the dataset was written?"
+    penstock.write([one, two], out, tokenizer=tokenizer_file, append=[END])
+    found = penstock.verify_ids(out, tokenizer_file, text=[two, one])
+    assert len(found.problems) == 2 and words in found.problems[1]
+    command = ["verify", str(out), "--tokenizer", tokenizer_file, "--text", str(two), "--text", str(one)]
+    assert main(command) == 1 and words in capsys.readouterr().out
+    assert main([*command, "--json"]) == 1
+    assert words in json.loads(capsys.readouterr().out)["problems"][1]
+    found = penstock.verify_ids(out, tokenizer_file, text=[one, two], append=[])  # the text is right
+    assert found.differing > 50 and words not in "".join(found.problems)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 _SHOWN = 4  # ids of a difference
+_FIRST = 8  # tokens; a document that differs in them is likely to be another
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,7 @@ class VerifiedIds:
     unjudged: list[Unjudged] = field(default_factory=list)
     text_documents: int | None = None
     notices: list[str] = field(default_factory=list)
+    _unlike: int = 0  # of `differing`, those that may be other documents
 
     def __bool__(self) -> bool:
         """True if no ids differ, there are as many documents as texts, and one could be judged if there are any."""
@@ -100,6 +102,11 @@ class VerifiedIds:
             )
         if self.first is not None:
             found.append(str(self.first))
+        if self.text_documents == self.documents and 2 * self._unlike > self.looked_at:
+            found.append(
+                "most documents differ from their first tokens on, and there are as many texts as documents: are the"
+                " inputs named in the order in which the dataset was written?"
+            )
         if self.looked_at and not self.agreed and self.first is None:
             found.append("no document could be judged by its ids alone: name the text that they were made of")
         return found
@@ -107,6 +114,7 @@ class VerifiedIds:
     def differs(self, difference: Difference) -> None:
         """One more."""
         self.differing += 1
+        self._unlike += difference.at < _FIRST
         self.first = self.first or difference
 
     def cannot_judge(self, document: int, reason: str) -> None:
@@ -121,7 +129,7 @@ class VerifiedIds:
         """All of it."""
         first = None if self.first is None else {**vars(self.first)}
         return {
-            **vars(self),
+            **{name: value for name, value in vars(self).items() if not name.startswith("_")},
             "ok": bool(self),
             "first": first,
             "unjudged": [vars(each) for each in self.unjudged],
