@@ -151,7 +151,9 @@ void check_view(const json& view, const std::string& what) {
   static const std::map<std::string_view, std::set<std::string_view>> of_kind{
       {"windows", {"kind", "lookahead", "phase", "window"}},
       {"documents", {"begin_of_document", "end_of_document", "kind"}},
-      {"packed", {"begin_of_document", "end_of_document", "fit", "group", "kind", "long", "multiple_of", "window"}},
+      {"packed",
+       {"begin_of_document", "cut", "end_of_document", "fit", "group", "kind", "long", "max_document", "multiple_of",
+        "window"}},
       {"entries", {"kind"}},
       {"collection", {"kind"}}};
   static const std::set<std::string_view> of_parts{"cut", "selection", "slice", "split"};

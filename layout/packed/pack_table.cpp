@@ -84,6 +84,20 @@ PackHeader read_header(const Location& location, const Dataset& dataset) {
   return header;
 }
 
+/// Whether the rule says what version 1 has no members for.
+bool is_plain(const PackingRule& rule) {
+  return rule.max_document == 0;
+}
+
+PackingRule parse_rule(const nlohmann::json& root, std::uint64_t version, const std::string& what) {
+  PackingRule rule{get_u64(root, "window", what), parse_fit(get_string(root, "fit", what)),
+                   get_u64(root, "group", what), parse_long(get_string(root, "long", what)),
+                   get_u64(root, "multiple_of", what)};
+  if (version > kPackVersionPlain) rule.max_document = get_u64(root, "max_document", what);
+  check_packing_rule(rule);
+  return rule;
+}
+
 }  // namespace
 
 std::uint64_t PackHeader::ends_at() const {
@@ -101,13 +115,15 @@ std::uint64_t PackHeader::file_bytes() const {
 
 std::string write_pack_header(const PackHeader& header) {
   const PackingRule& rule = header.rule;
+  const bool plain = is_plain(rule);
+  const std::string more = plain ? "" : fmt::format("\n  \"max_document\": {},", rule.max_document);
   std::string text = seal_json(fmt::format(
       "{{\n  \"format\": \"{}\",\n  \"version\": {},\n  \"fingerprint\": \"{}\",\n  \"documents\": {},\n"
-      "  \"window\": {},\n  \"fit\": \"{}\",\n  \"group\": {},\n  \"long\": \"{}\",\n  \"multiple_of\": {},\n"
+      "  \"window\": {},\n  \"fit\": \"{}\",\n  \"group\": {},\n  \"long\": \"{}\",\n  \"multiple_of\": {},{}\n"
       "  \"rows\": {},\n  \"pieces\": {},\n  \"records\": {},\n  \"left_out\": {},\n  \"cut\": {},",
-      kPackFormatName, kPackVersion, header.fingerprint, header.documents, rule.window, fit_name(rule.fit), rule.group,
-      long_name(rule.long_documents), rule.multiple_of, header.rows, header.pieces, header.records, header.left_out,
-      header.cut));
+      kPackFormatName, plain ? kPackVersionPlain : kPackVersion, header.fingerprint, header.documents, rule.window,
+      fit_name(rule.fit), rule.group, long_name(rule.long_documents), rule.multiple_of, more, header.rows,
+      header.pieces, header.records, header.left_out, header.cut));
   text.resize(kPackHeaderBytes, '\0');
   return text;
 }
@@ -120,16 +136,13 @@ PackHeader parse_pack_header(std::string_view bytes, const std::string& what) {
     raise(ErrorKind::Corruption, "{}: it is no pack table", what);
   }
   const std::uint64_t version = get_u64(root, "version", what);
-  if (version != kPackVersion) {
-    raise(ErrorKind::InvalidArgument, "{}: a pack table of version {}: this penstock knows {}; make it again", what,
-          version, kPackVersion);
+  if (version != kPackVersion && version != kPackVersionPlain) {
+    raise(ErrorKind::InvalidArgument, "{}: a pack table of version {}: this penstock knows {} and {}; make it again",
+          what, version, kPackVersionPlain, kPackVersion);
   }
   PackHeader header;
   try {
-    header.rule = {get_u64(root, "window", what), parse_fit(get_string(root, "fit", what)),
-                   get_u64(root, "group", what), parse_long(get_string(root, "long", what)),
-                   get_u64(root, "multiple_of", what)};
-    check_packing_rule(header.rule);
+    header.rule = parse_rule(root, version, what);
   } catch (const Error& error) {
     raise(ErrorKind::Corruption, "{}: {}", what, error.what());
   }

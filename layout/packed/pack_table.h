@@ -21,7 +21,9 @@
 namespace penstock::layout {
 
 inline constexpr std::string_view kPackFormatName = "penstock pack table";
-inline constexpr std::uint64_t kPackVersion = 1;
+inline constexpr std::uint64_t kPackVersion = 2;
+/// Of tables whose rule says no more than a penstock of before version 2 knew, which still reads them.
+inline constexpr std::uint64_t kPackVersionPlain = 1;
 inline constexpr std::uint64_t kPackHeaderBytes = 4096;
 
 /// What a table says of itself.

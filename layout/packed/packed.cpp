@@ -8,8 +8,11 @@
 #include "layout/values/with_columns.h"
 #include "layout/windows/pieces.h"
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <cstring>
+#include <string>
 #include <utility>
 
 namespace penstock::layout {
@@ -30,6 +33,22 @@ struct Packed::State {
   unsigned find_round = 0;
 };
 
+namespace {
+
+// What is not the default is there only where it was asked for, so that states of before it still load.
+std::string identity_of(const PackingRule& rule, const std::string& token_rule) {
+  nlohmann::json view = nlohmann::json::parse(fmt::format(R"({{{}"kind":"packed"}})", token_rule));
+  view["fit"] = fit_name(rule.fit);
+  view["group"] = rule.group;
+  view["multiple_of"] = rule.multiple_of;
+  view["window"] = rule.window;
+  view[rule.max_document == 0 ? "long" : "cut"] = long_name(rule.long_documents);
+  if (rule.max_document != 0) view["max_document"] = rule.max_document;
+  return view.dump();  // its members are sorted
+}
+
+}  // namespace
+
 Packed::Packed(DatasetPtr dataset, std::shared_ptr<const PackTable> table)
     : dataset_(std::move(dataset)), table_(std::move(table)), rule_(table_->header().rule) {
   const PackHeader& header = table_->header();
@@ -42,9 +61,7 @@ Packed::Packed(DatasetPtr dataset, std::shared_ptr<const PackTable> table)
   info_.shape = {false, rule_.window, 0, 0};
   info_.keeps = finder_->keeps();
   info_.packed_multiple = rule_.multiple_of;
-  info_.identity.view = fmt::format(
-      R"({{{}"fit":"{}","group":{},"kind":"packed","long":"{}","multiple_of":{},"window":{}}})", dataset_->token_rule,
-      fit_name(rule_.fit), rule_.group, long_name(rule_.long_documents), rule_.multiple_of, rule_.window);
+  info_.identity.view = identity_of(rule_, dataset_->token_rule);
 }
 
 namespace {
@@ -110,21 +127,21 @@ bool Packed::find(Row& row, State& state, Parts wanted, Reads& out) const {
 
 void Packed::place(Row& row, State& state) const {
   const std::span<const PackedPiece> packed = state.table.pieces;
-  const std::uint64_t window = rule_.window;
+  const std::uint64_t most = rule_.most();
   std::uint64_t end = 0;
   for (std::size_t i = 0; i < state.count; ++i) {
     Piece& piece = state.pieces[i];
     const std::uint64_t records = piece.document.records;
     const std::uint64_t part = packed[i].part();
-    piece.offset = part * window;  // below 2^24 * 2^24
+    piece.offset = part * most;  // below 2^24 * 2^24
     piece.start = align_up(end, rule_.multiple_of);
     const bool may_cut =
         rule_.long_documents == LongDocuments::Split || rule_.long_documents == LongDocuments::Truncate;
     const bool can_be = piece.offset < records && (part == 0 || rule_.long_documents == LongDocuments::Split) &&
-                        (may_cut || records <= window);
-    piece.length = can_be ? std::min(window, records - piece.offset) : 0;
+                        (may_cut || records <= most);
+    piece.length = can_be ? std::min(most, records - piece.offset) : 0;
     end = piece.start + piece.length;
-    if (can_be && end <= window) continue;
+    if (can_be && end <= rule_.window) continue;
     raise(ErrorKind::Corruption,
           "{}: packed row {} does not hold piece {} of document {}, which has {} records: the index or the table "
           "changed since the rows were packed",

@@ -59,6 +59,14 @@ void check_packing_rule(const PackingRule& rule) {
     raise(kKind, "multiple_of={}: the window {} is no multiple of it", with_commas(rule.multiple_of),
           with_commas(rule.window));
   }
+  if (rule.max_document == 0) return;
+  if (rule.max_document > rule.window) {
+    raise(kKind, "max_document={}: a row has {} records: must be at most these", with_commas(rule.max_document),
+          with_commas(rule.window));
+  }
+  if (rule.long_documents != LongDocuments::Split && rule.long_documents != LongDocuments::Truncate) {
+    raise(kKind, "cut=\"{}\": must be \"split\" or \"truncate\"", long_name(rule.long_documents));
+  }
 }
 
 Packer::Rooms::Rooms(std::uint64_t most) {
@@ -146,7 +154,7 @@ void Packer::pack_group(std::uint64_t first_document, std::span<const std::uint6
 void Packer::cut(std::uint64_t first_document, std::span<const std::uint64_t> lengths, PackedRows& out) {
   pieces_.clear();
   lengths_.clear();
-  const std::uint64_t window = rule_.window;
+  const std::uint64_t most = rule_.most();
   const auto take = [&](std::uint64_t document, std::uint64_t part, std::uint64_t length) {
     pieces_.push_back(PackedPiece::of(document, part));
     lengths_.push_back(static_cast<std::uint32_t>(length));
@@ -156,18 +164,19 @@ void Packer::cut(std::uint64_t first_document, std::span<const std::uint64_t> le
     const std::uint64_t length = lengths[i];
     if (length == 0) {
       ++out.left_out;
-    } else if (length <= window) {
+    } else if (length <= most) {
       take(document, 0, length);
     } else if (rule_.long_documents == LongDocuments::Split) {
-      const std::uint64_t parts = (length - 1) / window + 1;
+      const std::uint64_t parts = (length - 1) / most + 1;
       if (parts > PackedPiece::kMostParts || pieces_.size() + parts >= kNoRow) {
-        raise(ErrorKind::InvalidArgument, "document {} of {} records has too many pieces of {}: raise window",
-              with_commas(document), with_commas(length), with_commas(window));
+        raise(ErrorKind::InvalidArgument, "document {} of {} records has too many pieces of {}: raise {}",
+              with_commas(document), with_commas(length), with_commas(most),
+              rule_.max_document == 0 ? "window" : "max_document");
       }
-      for (std::uint64_t part = 0; part < parts; ++part) take(document, part, std::min(window, length - part * window));
+      for (std::uint64_t part = 0; part < parts; ++part) take(document, part, std::min(most, length - part * most));
     } else if (rule_.long_documents == LongDocuments::Truncate) {
-      take(document, 0, window);
-      out.cut += length - window;
+      take(document, 0, most);
+      out.cut += length - most;
     } else if (rule_.long_documents == LongDocuments::Drop) {
       ++out.left_out;
       out.cut += length;
@@ -175,7 +184,7 @@ void Packer::cut(std::uint64_t first_document, std::span<const std::uint64_t> le
       raise(ErrorKind::InvalidArgument,
             "document {} has {} records, a row {}: raise window, or say by long= what becomes of it (\"split\", "
             "\"truncate\", \"drop\")",
-            with_commas(document), with_commas(length), with_commas(window));
+            with_commas(document), with_commas(length), with_commas(most));
     }
   }
 }

@@ -3,7 +3,8 @@
 // Documents are taken in groups that follow one another. Those of a group go into rows by decreasing length, equal ones
 // in their order: into the row with the least room that holds them (Fit::Best) or into the first one that does
 // (Fit::First), of equal rooms the first row's; where none does, a new row begins. The rows are a function of the
-// lengths and the rule alone. A Packer is one thread's at a time; what it makes is a value.
+// lengths and the rule alone. With `max_document` documents are cut at a length below the row's before. A Packer is one
+// thread's at a time; what it makes is a value.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +16,10 @@ namespace penstock::layout {
 
 enum class Fit : std::uint8_t { Best, First };
 
-/// What becomes of a document that is longer than a row.
+/// What becomes of a document that is longer than PackingRule::most().
 enum class LongDocuments : std::uint8_t {
-  Split,     // pieces of a row's length, and the rest
-  Truncate,  // its first records, a row of them
+  Split,     // pieces of that length, and the rest
+  Truncate,  // its first records, so many of them
   Drop,      // it is left out
   Refuse,    // an error
 };
@@ -28,8 +29,10 @@ struct PackingRule {
   Fit fit = Fit::Best;
   std::uint64_t group = 65'536;  // documents
   LongDocuments long_documents = LongDocuments::Split;
-  std::uint64_t multiple_of = 1;  // each piece takes a multiple of this many records
+  std::uint64_t multiple_of = 1;   // each piece takes a multiple of this many records
+  std::uint64_t max_document = 0;  // records of a piece at most; 0: those of a row
 
+  [[nodiscard]] std::uint64_t most() const noexcept { return max_document == 0 ? window : max_document; }
   bool operator==(const PackingRule&) const = default;
 };
 
@@ -37,7 +40,8 @@ struct PackingRule {
 inline constexpr std::uint64_t kMostPackedWindow = std::uint64_t{1} << 24;
 
 /// Throws InvalidArgument: a window of 0 or above kMostPackedWindow, no multiple of multiple_of; a group of 0, or of
-/// 2^32 documents; multiple_of 0.
+/// 2^32 documents; multiple_of 0; a max_document above the window, or by which documents are neither split nor
+/// truncated.
 void check_packing_rule(const PackingRule& rule);
 
 /// "best", "first"; "split", "truncate", "drop", "refuse". The parsers throw InvalidArgument for other words.
@@ -46,7 +50,7 @@ std::string_view long_name(LongDocuments what) noexcept;
 Fit parse_fit(std::string_view name);
 LongDocuments parse_long(std::string_view name);
 
-/// A piece of a document: records [part * window, (part + 1) * window) of it, as far as it has them. 8 bytes.
+/// A piece of a document: records [part * most, (part + 1) * most) of it, as far as it has them. 8 bytes.
 struct PackedPiece {
   static constexpr unsigned kDocumentBits = 40;
   static constexpr std::uint64_t kMostDocuments = std::uint64_t{1} << kDocumentBits;

@@ -56,6 +56,8 @@ class Packing:
     fit: str = "best"
     group: int = 65_536
     long: str = "split"
+    max_document: int | None = None
+    cut: str | None = None
 
 
 class Rows:
@@ -127,16 +129,19 @@ def packed(content: Content, packing: Packing) -> Rows:
     return Rows(len(rows), make)
 
 
+def _pieces(place: Place, packing: Packing) -> list[tuple[Place, int, int]]:
+    """(document, offset, records) of a document."""
+    most, length = packing.max_document or packing.window, place.stop - place.start
+    if length > most and packing.long == "drop":
+        return []
+    if "truncate" in (packing.long, packing.cut):
+        length = min(length, most)
+    return [(place, at, min(most, length - at)) for at in range(0, length, most)]
+
+
 def _packed_group(places: list[Place], packing: Packing) -> list[list[tuple[Place, int, int]]]:
     """Rows of pieces (document, offset, records): by decreasing length, each into a row that has room."""
-    pieces = []
-    for place in places:
-        length = place.stop - place.start
-        if length > packing.window and packing.long == "drop":
-            continue
-        if packing.long == "truncate":
-            length = min(length, packing.window)
-        pieces += [(place, at, min(packing.window, length - at)) for at in range(0, length, packing.window)]
+    pieces = [piece for place in places for piece in _pieces(place, packing)]
     pieces.sort(key=lambda each: -each[2])
     rows: list[list[tuple[Place, int, int]]] = []
     rooms: list[int] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -171,6 +171,8 @@ def padding_of(case: Case, window: int) -> Padded | None:
 def packing_of(case: Case, window: int) -> Packing:
     if case["view"] == "cut":
         return Packing(window, fit="first", group=7, long="truncate")
+    if case["view"] == "limited":
+        return Packing(window, max_document=max(window * 3 // 4, 1), cut="truncate")
     return Packing(window, multiple_of=4 if case["view"] == "packed4" else 1)
 
 
@@ -191,9 +193,7 @@ def _view(library: Library, opened: Opened, case: Case) -> tuple[penstock.View, 
         )
     elif kind in PACKED:
         how = packing_of(case, window)
-        view = dataset.packed(
-            window, fit=how.fit, group=how.group, long=how.long, multiple_of=how.multiple_of, **options, **told
-        )
+        view = dataset.packed(**asdict(how), **options, **told)
         rows = library.rows(opened, how, lambda: packed(content, how))
     elif kind in CELLS:
         view = dataset.cells(**cells.arguments(kind), **options)

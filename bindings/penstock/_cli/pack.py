@@ -55,6 +55,17 @@ Example:
     metavar="N",
 )
 @click.option(
+    "--max-document",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Records of a document that a row has at most. Default: those of the row.",
+)
+@click.option(
+    "--cut",
+    type=click.Choice(["split", "truncate"]),
+    help="What becomes of a document longer than --max-document. Default: split.",
+)
+@click.option(
     "--end-of-document",
     type=click.IntRange(0),
     metavar="ID",

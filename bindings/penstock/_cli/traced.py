@@ -137,6 +137,9 @@ def run_of_state(given: Any, state: dict[str, Any]) -> TracedRun:
         raise UsageError(f"--state: its job cannot be read: {type(error).__name__}: {error}") from None
 
 
+_PACKING = ("fit", "group", "long", "multiple_of", "max_document", "cut")
+
+
 def _view(dataset: Any, said: dict[str, Any]) -> Any:
     kind = said["kind"]
     if kind == "windows":
@@ -144,7 +147,7 @@ def _view(dataset: Any, said: dict[str, Any]) -> Any:
     elif kind == "documents":
         view = dataset.documents(**_told(said))
     elif kind == "packed":
-        options = {name: said[name] for name in ("fit", "group", "long", "multiple_of")}
+        options = {name: said[name] for name in _PACKING if name in said}
         view = dataset.packed(said["window"], **options, **_told(said))
     else:
         raise UsageError(f"--state: it is of {kind!r:.80}, of which there is no text: windows, documents, packed rows")

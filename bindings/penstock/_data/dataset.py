@@ -161,6 +161,8 @@ class Dataset(Opened):
         group: int = 65_536,
         long: str = "split",
         multiple_of: int = 1,
+        max_document: int | None = None,
+        cut: str | None = None,
         table: PathLike | None = None,
         columns: Sequence[str] = (),
         metadata: Metadata = True,
@@ -181,6 +183,9 @@ class Dataset(Opened):
             long: what becomes of a document longer than a row: "split" into pieces of a row and the rest; "truncate",
                 its first `window` records; "drop", left out; "refuse", an error.
             multiple_of: each document is padded to a multiple of this number of records.
+            max_document: the most records of a document in a row, at most `window`; None: those of the row.
+            cut: what becomes of a document longer than `max_document`: "split" into pieces of that length and the rest
+                (the default), or "truncate".
             table: a file that `penstock pack` made of this dataset with these arguments; needed for more than
                 10,000,000 documents.
             columns: names of the dataset's columns: `batch.columns[name]` has a value for each span.
@@ -209,7 +214,7 @@ class Dataset(Opened):
             >>> view.read([1]).labels.tolist()
             [[2, 3, 4, 5, 6, -100, 2, 3, 4, -100]]
         """
-        rows = resolve_packed(window, fit, group, long, multiple_of, table)
+        rows = resolve_packed(window, fit, group, long, multiple_of, table, max_document=max_document, cut=cut)
         dataset = self._told_by(end_of_document, begin_of_document)
         return PackedView(dataset, metadata, _names(columns), (), rows)
 

@@ -14,6 +14,7 @@ from penstock._places.paths import local_path
 
 _FITS = ("best", "first")
 LONG = ("split", "truncate", "drop", "refuse")
+CUTS = ("split", "truncate")
 _STEP_DOCUMENTS = 1 << 18  # between two looks at Ctrl-C
 _MOST_GROUP = (1 << 32) - 1
 
@@ -26,7 +27,7 @@ class Packing(NamedTuple):
         pieces: documents, or pieces of split ones, in all rows.
         documents: of the dataset.
         left_out: documents that are in no row: empty ones, and with long="drop" those longer than a row.
-        records_left_out: records that are in no row, by long="drop" or "truncate".
+        records_left_out: records that are in no row, by long="drop" or "truncate", or cut="truncate".
         waste: the part of all rows that is padding, 0 to 1.
     """
 
@@ -48,6 +49,8 @@ class Packed:
     long: str
     multiple_of: int
     table: str | None
+    max_document: int | None = None
+    cut: str | None = None
 
     def rule(self) -> _native.PackingRule:
         """As the native side takes it.
@@ -59,23 +62,41 @@ class Packed:
             window=self.window,
             fit=self.fit,
             group=self.group,
-            long_documents=self.long,
+            long_documents=self.long if self.cut is None else self.cut,
             multiple_of=self.multiple_of,
+            max_document=self.max_document or 0,
         )
 
     def words(self) -> list[str]:
         """The arguments that are not the defaults."""
         said = [f"{self.window}"]
-        for name, default in (("fit", "best"), ("group", 65_536), ("long", "split"), ("multiple_of", 1)):
+        for name, default in _DEFAULTS.items():
             if getattr(self, name) != default:
                 said.append(f"{name}={getattr(self, name)!r}")
-        if self.table is not None:
-            said.append(f"table={self.table!r}")
         return said
 
 
+_DEFAULTS: dict[str, Any] = {
+    "fit": "best",
+    "group": 65_536,
+    "long": "split",
+    "multiple_of": 1,
+    "max_document": None,
+    "cut": None,
+    "table": None,
+}
+
+
 def resolve(
-    window: Any, fit: str = "best", group: Any = 65_536, long: str = "split", multiple_of: Any = 1, table: Any = None
+    window: Any,
+    fit: str = "best",
+    group: Any = 65_536,
+    long: str = "split",
+    multiple_of: Any = 1,
+    table: Any = None,
+    *,
+    max_document: Any = None,
+    cut: Any = None,
 ) -> Packed:
     """The arguments of `Dataset.packed`, checked.
 
@@ -84,6 +105,13 @@ def resolve(
     """
     one_of("fit", fit, _FITS)
     one_of("long", long, LONG)
+    if max_document is not None:
+        cut = _checked_cut(cut, long)
+    elif cut is not None:
+        raise InvalidArgumentError(
+            f"cut={cut!r}: it says how documents longer than max_document= are cut: give that too, or say by long= "
+            "what becomes of those longer than a row"
+        )
     packed = Packed(
         window=index("window", window, 1),
         fit=fit,
@@ -91,9 +119,21 @@ def resolve(
         long=long,
         multiple_of=index("multiple_of", multiple_of, 1),
         table=None if table is None else str(Path(local_path(table)).absolute()),
+        max_document=None if max_document is None else index("max_document", max_document, 1),
+        cut=cut,
     )
     packed.rule()
     return packed
+
+
+def _checked_cut(cut: Any, long: str) -> str:
+    if long != "split":
+        raise InvalidArgumentError(
+            f"long={long!r}: with max_document= no document is longer than a row: say by cut= how documents are cut"
+        )
+    chosen = "split" if cut is None else cut
+    one_of("cut", chosen, CUTS)
+    return str(chosen)
 
 
 def make_table(dataset: _native.Dataset, packed: Packed) -> _native.PackTable:
@@ -150,16 +190,21 @@ def packing_of(header: _native.PackHeader) -> Packing:
 
 
 def _check_rule(packed: Packed, made: _native.PackingRule) -> None:
-    pairs = (
-        ("window", packed.window, made.window),
-        ("fit", packed.fit, made.fit),
-        ("group", packed.group, made.group),
-        ("long", packed.long, made.long_documents),
-        ("multiple_of", packed.multiple_of, made.multiple_of),
+    is_cut = made.max_document > 0
+    seen = Packed(
+        window=made.window,
+        fit=made.fit,
+        group=made.group,
+        long="split" if is_cut else made.long_documents,
+        multiple_of=made.multiple_of,
+        table=packed.table,
+        max_document=made.max_document or None,
+        cut=made.long_documents if is_cut else None,
     )
-    for name, wanted, seen in pairs:
-        if wanted != seen:
+    for name in ("window", *_DEFAULTS):
+        wanted, found = getattr(packed, name), getattr(seen, name)
+        if wanted != found:
             raise InvalidArgumentError(
-                f"table={packed.table!r}: it was packed with {name}={seen!r}, not {wanted!r}: give {name}={seen!r}, or "
-                "make another table by `penstock pack`"
+                f"table={packed.table!r}: it was packed with {name}={found!r}, not {wanted!r}: give {name}={found!r}, "
+                "or make another table by `penstock pack`"
             )

@@ -32,6 +32,15 @@ def test_rows_are_counted_and_each_piece_is_there_once(tmp_path, multiple_of):
         assert view.waste == pytest.approx(1 - sum(kept) / (len(view) * window))
         assert view.packing.pieces == len(pieces) and view.packing.documents == len(all_of)
         assert view.packing.records_left_out == sum(all_of) - sum(kept)
+    for cut, most in (("split", 4), ("truncate", 4), ("split", 9)):
+        view = dataset.packed(window, multiple_of=multiple_of, max_document=most, cut=cut)
+        kept = all_of if cut == "split" else [min(length, most) for length in all_of]
+        pieces = sorted(min(most, length - at) for length in kept for at in range(0, length, most))
+        spans = view.read(range(len(view))).spans
+        assert sorted(span.stop - span.start for span in spans) == pieces
+        assert {span.offset % most for span in spans} == {0}
+        assert view.packing.records_left_out == sum(all_of) - sum(kept)
+    assert dataset.packed(window, max_document=4).rows == dataset.packed(window, max_document=4, cut="split").rows
     assert len(dataset.packed(window)) < len(dataset.packed(window, group=2))
 
 
@@ -59,6 +68,16 @@ def test_a_table_in_a_file_gives_the_same_view(tmp_path, capsys):
         ({"window": 9, "long": "drop"}, "long='split'"),
     ):
         refused(named, dataset.packed, **wrong, table=path)
+    limited = tmp_path / "limited"
+    assert main([*command[:-1], str(limited), "--max-document", "4", "--cut", "truncate"]) == 0
+    tabled = dataset.packed(9, max_document=4, cut="truncate", table=limited)
+    assert tabled.packing == dataset.packed(9, max_document=4, cut="truncate").packing
+    for wrong, named in (
+        ({}, "max_document=4"),
+        ({"max_document": 5, "cut": "truncate"}, "max_document=4"),
+        ({"max_document": 4}, "cut='truncate'"),
+    ):
+        refused(named, dataset.packed, 9, **wrong, table=limited)
     refused(r"fingerprint.*penstock pack", dataset.select([0, 2]).packed, 9, table=path)
     assert main(command) != 0 and "there already" in capsys.readouterr().err
 
@@ -73,6 +92,7 @@ def test_a_state_belongs_to_one_packing_and_a_position_to_rows_of_one_length(tmp
         (dataset.packed(9, fit="first"), "fit"),
         (dataset.packed(9, group=2), "group"),
         (dataset.packed(9, long="drop"), "long"),
+        (dataset.packed(9, max_document=4), "max_document"),
         (dataset.windows(9), "view"),
         (dataset.documents(), "view"),
     ):
@@ -97,6 +117,11 @@ def test_what_cannot_be_packed_is_refused(tmp_path, monkeypatch):
         ("group", {"group": 0}),
         ("long='keep'", {"long": "keep"}),
         ("multiple_of=2", {"multiple_of": 2}),
+        ("max_document=0", {"max_document": 0}),
+        ("max_document=10: a row has 9", {"max_document": 10}),
+        ("cut='drop'", {"max_document": 4, "cut": "drop"}),
+        ("cut='split'.*max_document=", {"cut": "split"}),
+        ("long='drop'.*cut=", {"max_document": 4, "long": "drop"}),
         ("document 2 has 11 records", {"long": "refuse"}),
         ("no column", {"columns": ["none"]}),
         ("token stream", {"source": raw_tokens(tmp_path / "tokens.bin", 100)[0]}),

@@ -41,10 +41,11 @@ std::vector<Piece> cut(const PackingRule& rule, const Lengths& lengths, std::uin
   std::vector<Piece> pieces;
   for (std::uint64_t i = begin; i < end; ++i) {
     std::uint64_t left = lengths[i];
-    if (left > rule.window && rule.long_documents == LongDocuments::Drop) continue;
-    if (left > rule.window && rule.long_documents == LongDocuments::Truncate) left = rule.window;
+    const std::uint64_t most = rule.max_document == 0 ? rule.window : rule.max_document;
+    if (left > most && rule.long_documents == LongDocuments::Drop) continue;
+    if (left > most && rule.long_documents == LongDocuments::Truncate) left = most;
     for (std::uint64_t part = 0; left > 0; ++part) {
-      pieces.push_back({i, part, std::min(left, rule.window)});
+      pieces.push_back({i, part, std::min(left, most)});
       left -= pieces.back().length;
     }
   }
@@ -103,7 +104,8 @@ TEST(PackingTest, RowsAreThoseOfTheDefinitionForEveryRule) {
     rule.window = rule.multiple_of * (1 + random() % 40);
     rule.group = std::array<std::uint64_t, 5>{1, 3, 64, 300, 65'536}.at(random() % 5);
     rule.fit = random() % 2 == 0 ? Fit::Best : Fit::First;
-    rule.long_documents = static_cast<LongDocuments>(random() % 3);
+    if (random() % 3 == 0) rule.max_document = 1 + random() % rule.window;
+    rule.long_documents = static_cast<LongDocuments>(random() % (rule.max_document == 0 ? 3 : 2));
     Lengths lengths(random() % 500);
     const std::uint64_t most = 1 + random() % (3 * rule.window);
     for (auto& length : lengths) length = random() % (most + 1);
@@ -145,7 +147,10 @@ TEST(PackingTest, WhatCannotBeIsNamed) {
   refused({.window = 10, .multiple_of = 0}, "multiple_of=0");
   refused({.window = 10, .multiple_of = 4}, "multiple_of=4: the window 10");
   refused({.window = 10, .long_documents = LongDocuments::Refuse}, "document 1 has 11 records", {1, 11});
-  refused({.window = 1}, "too many pieces", {PackedPiece::kMostParts + 1});
+  refused({.window = 1}, "too many pieces of 1: raise window", {PackedPiece::kMostParts + 1});
+  refused({.window = 9, .max_document = 10}, "max_document=10: a row has 9");
+  refused({.window = 9, .long_documents = LongDocuments::Drop, .max_document = 9}, "cut=\"drop\"");
+  refused({.window = 9, .max_document = 1}, "too many pieces of 1: raise max_document", {PackedPiece::kMostParts + 1});
   EXPECT_EQ(layout::parse_fit("first"), Fit::First);
   EXPECT_EQ(layout::parse_long("drop"), LongDocuments::Drop);
   EXPECT_THROW(layout::parse_fit("worst"), Error);
@@ -212,7 +217,9 @@ TEST(PackedTest, EveryRecordIsThereOnceWithItsDocumentAndTheRestIsZero) {
        {PackingRule{.window = 10}, PackingRule{.window = 25, .fit = layout::Fit::First}, PackingRule{.window = 1},
         PackingRule{.window = 12, .multiple_of = 4}, PackingRule{.window = 10, .group = 2},
         PackingRule{.window = 8, .long_documents = LongDocuments::Truncate},
-        PackingRule{.window = 8, .long_documents = LongDocuments::Drop}}) {
+        PackingRule{.window = 8, .long_documents = LongDocuments::Drop},
+        PackingRule{.window = 12, .multiple_of = 4, .max_document = 3},
+        PackingRule{.window = 12, .long_documents = LongDocuments::Truncate, .max_document = 5}}) {
     const auto source = layout::make_packed(model.dataset(), pack(model.dataset(), rule));
     expect_rows(model, *source, rule);
   }
@@ -257,6 +264,10 @@ TEST(PackedTest, IdentityIsCanonicalJsonOfTheRule) {
   EXPECT_EQ(source->info().identity.view,
             R"({"fit":"best","group":65536,"kind":"packed","long":"split","multiple_of":1,"window":10})");
   EXPECT_EQ(source->info().packed_multiple, 1U);
+  const auto cut = layout::make_packed(model.dataset(), pack(model.dataset(), {.window = 10, .max_document = 7}));
+  EXPECT_EQ(
+      cut->info().identity.view,
+      R"({"cut":"split","fit":"best","group":65536,"kind":"packed","max_document":7,"multiple_of":1,"window":10})");
 }
 
 TEST(PackedTest, WhatCannotBePackedSaysWhyAndAnIndexThatChangedSinceIsCorrupt) {
