@@ -86,14 +86,17 @@ PackHeader read_header(const Location& location, const Dataset& dataset) {
 
 /// Whether the rule says what version 1 has no members for.
 bool is_plain(const PackingRule& rule) {
-  return rule.max_document == 0;
+  return rule.max_document == 0 && rule.max_documents == 0;
 }
 
 PackingRule parse_rule(const nlohmann::json& root, std::uint64_t version, const std::string& what) {
   PackingRule rule{get_u64(root, "window", what), parse_fit(get_string(root, "fit", what)),
                    get_u64(root, "group", what), parse_long(get_string(root, "long", what)),
                    get_u64(root, "multiple_of", what)};
-  if (version > kPackVersionPlain) rule.max_document = get_u64(root, "max_document", what);
+  if (version > kPackVersionPlain) {
+    rule.max_document = get_u64(root, "max_document", what);
+    rule.max_documents = get_u64(root, "max_documents", what);
+  }
   check_packing_rule(rule);
   return rule;
 }
@@ -116,7 +119,9 @@ std::uint64_t PackHeader::file_bytes() const {
 std::string write_pack_header(const PackHeader& header) {
   const PackingRule& rule = header.rule;
   const bool plain = is_plain(rule);
-  const std::string more = plain ? "" : fmt::format("\n  \"max_document\": {},", rule.max_document);
+  const std::string more =
+      plain ? ""
+            : fmt::format("\n  \"max_document\": {},\n  \"max_documents\": {},", rule.max_document, rule.max_documents);
   std::string text = seal_json(fmt::format(
       "{{\n  \"format\": \"{}\",\n  \"version\": {},\n  \"fingerprint\": \"{}\",\n  \"documents\": {},\n"
       "  \"window\": {},\n  \"fit\": \"{}\",\n  \"group\": {},\n  \"long\": \"{}\",\n  \"multiple_of\": {},{}\n"

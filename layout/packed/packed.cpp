@@ -44,6 +44,7 @@ std::string identity_of(const PackingRule& rule, const std::string& token_rule) 
   view["window"] = rule.window;
   view[rule.max_document == 0 ? "long" : "cut"] = long_name(rule.long_documents);
   if (rule.max_document != 0) view["max_document"] = rule.max_document;
+  if (rule.max_documents != 0) view["max_documents"] = rule.max_documents;
   return view.dump();  // its members are sorted
 }
 

@@ -59,6 +59,9 @@ void check_packing_rule(const PackingRule& rule) {
     raise(kKind, "multiple_of={}: the window {} is no multiple of it", with_commas(rule.multiple_of),
           with_commas(rule.window));
   }
+  if (rule.max_documents == 1) {
+    raise(kKind, "max_documents=1: a row that a document does not fill has two sequences: must be at least 2");
+  }
   if (rule.max_document == 0) return;
   if (rule.max_document > rule.window) {
     raise(kKind, "max_document={}: a row has {} records: must be at most these", with_commas(rule.max_document),
@@ -119,6 +122,7 @@ Packer::Packer(const PackingRule& rule)
       row_units_(static_cast<std::uint32_t>(rule.window / rule.multiple_of)),
       rooms_(rule.fit == Fit::Best ? row_units_ : 0) {
   if (rule.fit == Fit::Best) heap_of_room_.assign(std::size_t{row_units_} + 1, kNoRow);
+  if (rule.max_documents > 0) last_of_room_.assign(std::size_t{row_units_} + 1, kNoRow);
 }
 
 std::uint32_t Packer::units(std::uint32_t length) const noexcept {
@@ -229,63 +233,116 @@ std::uint32_t Packer::merge(std::uint32_t a, std::uint32_t b) noexcept {
   return root;
 }
 
-void Packer::fit_best() {
+void Packer::push(std::vector<std::uint32_t>& heaps, std::uint32_t room, std::uint32_t row) noexcept {
+  left_[row] = kNoRow;
+  right_[row] = kNoRow;
+  heaps[room] = merge(heaps[room], row);
+}
+
+std::uint32_t Packer::pop(std::vector<std::uint32_t>& heaps, std::uint32_t room) noexcept {
+  const std::uint32_t row = heaps[room];
+  heaps[room] = merge(left_[row], right_[row]);
+  return row;
+}
+
+void Packer::begin_rows() {
   left_.clear();
   right_.clear();
   room_of_.clear();
+  count_of_.clear();
+}
+
+std::uint32_t Packer::new_row() {
+  left_.push_back(kNoRow);
+  right_.push_back(kNoRow);
+  room_of_.push_back(row_units_);
+  count_of_.push_back(0);
+  return rows_++;
+}
+
+// The first row with one place left that a piece of this size fills.
+std::uint32_t Packer::last_row(std::uint32_t wanted) const noexcept {
+  return last_of_room_.empty() ? kNoRow : last_of_room_[wanted];
+}
+
+bool Packer::is_last(std::uint32_t row) const noexcept {
+  return rule_.max_documents != 0 && count_of_[row] + 1 == rule_.max_documents;
+}
+
+void Packer::fit_best() {
+  begin_rows();
   for (const std::uint32_t piece : sorted_) {
     const std::uint32_t wanted = units(lengths_[piece]);
     const std::uint64_t room = rooms_.least(wanted);
-    std::uint32_t row = rows_;
-    std::uint32_t left_over = row_units_ - wanted;
-    if (room == Rooms::kNone) {
-      ++rows_;
-      left_.push_back(kNoRow);
-      right_.push_back(kNoRow);
-      room_of_.push_back(0);
+    const std::uint32_t last = last_row(wanted);
+    std::uint32_t row = kNoRow;
+    if (last != kNoRow && (room != wanted || last < heap_of_room_[wanted])) {
+      row = pop(last_of_room_, wanted);
+    } else if (room == Rooms::kNone) {
+      row = new_row();
     } else {
-      std::uint32_t& heap = heap_of_room_[room];
-      row = heap;
-      heap = merge(left_[row], right_[row]);
-      if (heap == kNoRow) rooms_.clear(room);
-      left_over = static_cast<std::uint32_t>(room) - wanted;
+      row = pop(heap_of_room_, static_cast<std::uint32_t>(room));
+      if (heap_of_room_[room] == kNoRow) rooms_.clear(room);
     }
     row_of_[piece] = row;
-    left_[row] = kNoRow;
-    right_[row] = kNoRow;
-    room_of_[row] = left_over;
+    ++count_of_[row];
+    const std::uint32_t left_over = room_of_[row] -= wanted;
     if (left_over == 0) continue;
-    std::uint32_t& heap = heap_of_room_[left_over];
-    if (heap == kNoRow) rooms_.set(left_over);
-    heap = merge(heap, row);
+    if (is_last(row)) {
+      push(last_of_room_, left_over, row);
+      continue;
+    }
+    if (heap_of_room_[left_over] == kNoRow) rooms_.set(left_over);
+    push(heap_of_room_, left_over, row);
   }
-  // For the next group.
-  for (std::uint32_t row = 0; row < rows_; ++row) {
-    const std::uint32_t room = room_of_[row];
-    if (room == 0 || heap_of_room_[room] == kNoRow) continue;
+  end_rows();
+}
+
+// For the next group.
+void Packer::end_rows() {
+  for (const std::uint32_t room : room_of_) {
+    if (!last_of_room_.empty()) last_of_room_[room] = kNoRow;
+    if (room == 0 || heap_of_room_.empty() || heap_of_room_[room] == kNoRow) continue;
     heap_of_room_[room] = kNoRow;
     rooms_.clear(room);
   }
 }
 
 void Packer::fit_first() {
+  begin_rows();
   const std::size_t leaves = std::bit_ceil(std::max<std::size_t>(pieces_.size(), 1));
   most_rooms_.assign(2 * leaves, row_units_);  // a row that has not begun has all of its room
-  for (const std::uint32_t piece : sorted_) {
-    const std::uint32_t wanted = units(lengths_[piece]);
-    std::size_t node = 1;
-    while (node < leaves) node = 2 * node + (most_rooms_[2 * node] >= wanted ? 0 : 1);
-    const auto row = static_cast<std::uint32_t>(node - leaves);
-    row_of_[piece] = row;
-    rows_ = std::max(rows_, row + 1);
-    most_rooms_[node] -= wanted;
+  const auto set_room = [&](std::uint32_t row, std::uint32_t room) {
+    std::size_t node = leaves + row;
+    most_rooms_[node] = room;
     while (node > 1) {
       node /= 2;
       const std::uint32_t most = std::max(most_rooms_[2 * node], most_rooms_[2 * node + 1]);
       if (most_rooms_[node] == most) break;
       most_rooms_[node] = most;
     }
+  };
+  for (const std::uint32_t piece : sorted_) {
+    const std::uint32_t wanted = units(lengths_[piece]);
+    std::size_t node = 1;
+    while (node < leaves) node = 2 * node + (most_rooms_[2 * node] >= wanted ? 0 : 1);
+    auto row = static_cast<std::uint32_t>(node - leaves);
+    if (last_row(wanted) < row) {
+      row = pop(last_of_room_, wanted);
+      room_of_[row] = 0;
+      row_of_[piece] = row;
+      ++count_of_[row];
+      continue;
+    }
+    if (row == rows_) row = new_row();
+    row_of_[piece] = row;
+    ++count_of_[row];
+    room_of_[row] -= wanted;
+    const bool is_closed = room_of_[row] > 0 && is_last(row);
+    if (is_closed) push(last_of_room_, room_of_[row], row);
+    set_room(row, is_closed ? 0 : room_of_[row]);
   }
+  end_rows();
 }
 
 void Packer::append(PackedRows& out) {

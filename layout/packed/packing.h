@@ -3,8 +3,9 @@
 // Documents are taken in groups that follow one another. Those of a group go into rows by decreasing length, equal ones
 // in their order: into the row with the least room that holds them (Fit::Best) or into the first one that does
 // (Fit::First), of equal rooms the first row's; where none does, a new row begins. The rows are a function of the
-// lengths and the rule alone. With `max_document` documents are cut at a length below the row's before. A Packer is one
-// thread's at a time; what it makes is a value.
+// lengths and the rule alone. With `max_document` documents are cut at a length below the row's before. With
+// `max_documents` a row has at most so many sequences, of which what is left of it is one: the last place of a row is
+// for a piece that fills it. A Packer is one thread's at a time; what it makes is a value.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +30,9 @@ struct PackingRule {
   Fit fit = Fit::Best;
   std::uint64_t group = 65'536;  // documents
   LongDocuments long_documents = LongDocuments::Split;
-  std::uint64_t multiple_of = 1;   // each piece takes a multiple of this many records
-  std::uint64_t max_document = 0;  // records of a piece at most; 0: those of a row
+  std::uint64_t multiple_of = 1;    // each piece takes a multiple of this many records
+  std::uint64_t max_document = 0;   // records of a piece at most; 0: those of a row
+  std::uint64_t max_documents = 0;  // sequences of a row at most; 0: any number
 
   [[nodiscard]] std::uint64_t most() const noexcept { return max_document == 0 ? window : max_document; }
   bool operator==(const PackingRule&) const = default;
@@ -41,7 +43,7 @@ inline constexpr std::uint64_t kMostPackedWindow = std::uint64_t{1} << 24;
 
 /// Throws InvalidArgument: a window of 0 or above kMostPackedWindow, no multiple of multiple_of; a group of 0, or of
 /// 2^32 documents; multiple_of 0; a max_document above the window, or by which documents are neither split nor
-/// truncated.
+/// truncated; max_documents 1.
 void check_packing_rule(const PackingRule& rule);
 
 /// "best", "first"; "split", "truncate", "drop", "refuse". The parsers throw InvalidArgument for other words.
@@ -107,6 +109,13 @@ class Packer {
   void sort();
   void fit_best();
   void fit_first();
+  void begin_rows();
+  void end_rows();
+  [[nodiscard]] std::uint32_t new_row();
+  [[nodiscard]] std::uint32_t last_row(std::uint32_t wanted) const noexcept;
+  void push(std::vector<std::uint32_t>& heaps, std::uint32_t room, std::uint32_t row) noexcept;
+  std::uint32_t pop(std::vector<std::uint32_t>& heaps, std::uint32_t room) noexcept;
+  [[nodiscard]] bool is_last(std::uint32_t row) const noexcept;
   void append(PackedRows& out);
   [[nodiscard]] std::uint32_t units(std::uint32_t length) const noexcept;
   [[nodiscard]] std::uint32_t merge(std::uint32_t a, std::uint32_t b) noexcept;
@@ -123,9 +132,11 @@ class Packer {
   std::uint32_t rows_ = 0;
   Rooms rooms_;
   std::vector<std::uint32_t> heap_of_room_;  // Fit::Best: its first row
+  std::vector<std::uint32_t> last_of_room_;  // max_documents: rows with one place left, which only this room fills
+  std::vector<std::uint32_t> count_of_;      // max_documents: pieces, by row
   std::vector<std::uint32_t> left_;          // by row
   std::vector<std::uint32_t> right_;
-  std::vector<std::uint32_t> room_of_;     // Fit::Best: by row
+  std::vector<std::uint32_t> room_of_;     // by row
   std::vector<std::uint32_t> most_rooms_;  // Fit::First: a tree of maxima, rows at its leaves
 };
 

@@ -13,7 +13,8 @@ Case = Mapping[str, str]
 
 DIMENSIONS: dict[str, tuple[str, ...]] = {
     # Rows: ahead and ahead3 have a lookahead, phase begins each epoch elsewhere, packed4 pads pieces to multiples of 4,
-    # cut truncates long documents and packs groups of 7, limited cuts them below the row, left is padded to a number on the left, by -1. Of streams
+    # cut truncates long documents and packs groups of 7, limited cuts them below the row and
+    # has three sequences a row, left is padded to a number on the left, by -1. Of streams
     # without documents, columns end and begin name the token that tells them. The last three are forms of cells.
     "view": (
         *("window", "ahead", "ahead3", "phase", "documents", "packed", "packed4", "cut", "limited", "padded", "left"),

@@ -58,6 +58,7 @@ class Packing:
     long: str = "split"
     max_document: int | None = None
     cut: str | None = None
+    max_documents: int | None = None
 
 
 class Rows:
@@ -147,7 +148,12 @@ def _packed_group(places: list[Place], packing: Packing) -> list[list[tuple[Plac
     rooms: list[int] = []
     for piece in pieces:
         taken = -(-piece[2] // packing.multiple_of) * packing.multiple_of
-        fitting = [(room if packing.fit == "best" else 0, row) for row, room in enumerate(rooms) if room >= taken]
+        most = packing.max_documents or len(pieces) + 1  # sequences of a row, with what is left of it
+        fitting = [
+            (room if packing.fit == "best" else 0, row)
+            for row, room in enumerate(rooms)
+            if room >= taken and len(rows[row]) + 1 + (room > taken) <= most
+        ]
         if not fitting:
             rows.append([])
             rooms.append(packing.window)

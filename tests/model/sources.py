@@ -172,7 +172,7 @@ def packing_of(case: Case, window: int) -> Packing:
     if case["view"] == "cut":
         return Packing(window, fit="first", group=7, long="truncate")
     if case["view"] == "limited":
-        return Packing(window, max_document=max(window * 3 // 4, 1), cut="truncate")
+        return Packing(window, max_document=max(window * 3 // 4, 1), cut="truncate", max_documents=3)
     return Packing(window, multiple_of=4 if case["view"] == "packed4" else 1)
 
 

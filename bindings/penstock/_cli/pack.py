@@ -66,6 +66,12 @@ Example:
     help="What becomes of a document longer than --max-document. Default: split.",
 )
 @click.option(
+    "--max-documents",
+    type=click.IntRange(2),
+    metavar="N",
+    help="Sequences of a row at most: its documents, and what is left of it. Default: any number.",
+)
+@click.option(
     "--end-of-document",
     type=click.IntRange(0),
     metavar="ID",

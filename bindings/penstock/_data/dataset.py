@@ -163,6 +163,7 @@ class Dataset(Opened):
         multiple_of: int = 1,
         max_document: int | None = None,
         cut: str | None = None,
+        max_documents: int | None = None,
         table: PathLike | None = None,
         columns: Sequence[str] = (),
         metadata: Metadata = True,
@@ -186,6 +187,9 @@ class Dataset(Opened):
             max_document: the most records of a document in a row, at most `window`; None: those of the row.
             cut: what becomes of a document longer than `max_document`: "split" into pieces of that length and the rest
                 (the default), or "truncate".
+            max_documents: the most sequences of a row, as `cu_seqlens` counts them: its documents or pieces, and what
+                is left of it. Batches of B rows then have no more than B times as many: give a loader that as its own
+                `max_documents`.
             table: a file that `penstock pack` made of this dataset with these arguments; needed for more than
                 10,000,000 documents.
             columns: names of the dataset's columns: `batch.columns[name]` has a value for each span.
@@ -214,7 +218,8 @@ class Dataset(Opened):
             >>> view.read([1]).labels.tolist()
             [[2, 3, 4, 5, 6, -100, 2, 3, 4, -100]]
         """
-        rows = resolve_packed(window, fit, group, long, multiple_of, table, max_document=max_document, cut=cut)
+        more = {"max_document": max_document, "cut": cut, "max_documents": max_documents}
+        rows = resolve_packed(window, fit, group, long, multiple_of, table, **more)
         dataset = self._told_by(end_of_document, begin_of_document)
         return PackedView(dataset, metadata, _names(columns), (), rows)
 

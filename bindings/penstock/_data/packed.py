@@ -51,6 +51,7 @@ class Packed:
     table: str | None
     max_document: int | None = None
     cut: str | None = None
+    max_documents: int | None = None
 
     def rule(self) -> _native.PackingRule:
         """As the native side takes it.
@@ -65,6 +66,7 @@ class Packed:
             long_documents=self.long if self.cut is None else self.cut,
             multiple_of=self.multiple_of,
             max_document=self.max_document or 0,
+            max_documents=self.max_documents or 0,
         )
 
     def words(self) -> list[str]:
@@ -83,6 +85,7 @@ _DEFAULTS: dict[str, Any] = {
     "multiple_of": 1,
     "max_document": None,
     "cut": None,
+    "max_documents": None,
     "table": None,
 }
 
@@ -97,6 +100,7 @@ def resolve(
     *,
     max_document: Any = None,
     cut: Any = None,
+    max_documents: Any = None,
 ) -> Packed:
     """The arguments of `Dataset.packed`, checked.
 
@@ -121,6 +125,7 @@ def resolve(
         table=None if table is None else str(Path(local_path(table)).absolute()),
         max_document=None if max_document is None else index("max_document", max_document, 1),
         cut=cut,
+        max_documents=None if max_documents is None else index("max_documents", max_documents, 1),
     )
     packed.rule()
     return packed
@@ -200,6 +205,7 @@ def _check_rule(packed: Packed, made: _native.PackingRule) -> None:
         table=packed.table,
         max_document=made.max_document or None,
         cut=made.long_documents if is_cut else None,
+        max_documents=made.max_documents or None,
     )
     for name in ("window", *_DEFAULTS):
         wanted, found = getattr(packed, name), getattr(seen, name)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pickle
 
+import numpy as np
 import penstock
 import pytest
 from _datasets import LENGTHS, assert_all_same, compact, opaque, raw_tokens, snapshot
@@ -42,6 +43,20 @@ def test_rows_are_counted_and_each_piece_is_there_once(tmp_path, multiple_of):
         assert view.packing.records_left_out == sum(all_of) - sum(kept)
     assert dataset.packed(window, max_document=4).rows == dataset.packed(window, max_document=4, cut="split").rows
     assert len(dataset.packed(window)) < len(dataset.packed(window, group=2))
+
+
+def test_no_row_has_more_sequences_than_max_documents(tmp_path):
+    dataset, _ = compact(tmp_path, [[10] * 8 + [7, 3, 1, 1, 1, 1, 2, 29, 40, 41]])
+    for options in ({}, {"fit": "first"}, {"multiple_of": 4}, {"max_document": 5}):
+        for most in (2, 3, 4):
+            view = dataset.packed(40, max_documents=most, **options)
+            loader = penstock.Loader(view, 1, columns=["cu_seqlens"], max_documents=most, epochs=1, framework="numpy")
+            counts = [int((np.diff(batch.cu_seqlens) > 0).sum()) for batch in loader]
+            assert len(counts) == len(view) and max(counts) == most
+            assert view.packing.pieces == dataset.packed(40, **options).packing.pieces
+            full = penstock.Loader(view, 3, columns=["cu_seqlens"], max_documents=3 * most, epochs=1)
+            assert sum(1 for _ in full) == -(-len(view) // 3)
+    assert len(dataset.packed(40, max_documents=2)) > len(dataset.packed(40, max_documents=4)) > len(dataset.packed(40))
 
 
 def test_a_table_in_a_file_gives_the_same_view(tmp_path, capsys):
@@ -93,6 +108,7 @@ def test_a_state_belongs_to_one_packing_and_a_position_to_rows_of_one_length(tmp
         (dataset.packed(9, group=2), "group"),
         (dataset.packed(9, long="drop"), "long"),
         (dataset.packed(9, max_document=4), "max_document"),
+        (dataset.packed(9, max_documents=4), "max_documents"),
         (dataset.windows(9), "view"),
         (dataset.documents(), "view"),
     ):
@@ -117,6 +133,8 @@ def test_what_cannot_be_packed_is_refused(tmp_path, monkeypatch):
         ("group", {"group": 0}),
         ("long='keep'", {"long": "keep"}),
         ("multiple_of=2", {"multiple_of": 2}),
+        ("max_documents=1: .*at least 2", {"max_documents": 1}),
+        ("max_documents=0", {"max_documents": 0}),
         ("max_document=0", {"max_document": 0}),
         ("max_document=10: a row has 9", {"max_document": 10}),
         ("cut='drop'", {"max_document": 4, "cut": "drop"}),

@@ -60,11 +60,17 @@ Rows by_definition(const PackingRule& rule, const Lengths& lengths) {
     std::stable_sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) { return a.length > b.length; });
     std::vector<std::uint64_t> rooms;
     Rows group;
+    const auto takes = [&](std::size_t row, std::uint64_t wanted) {
+      if (rooms[row] < wanted) return false;
+      if (rule.max_documents == 0 || rooms[row] == wanted)
+        return rule.max_documents == 0 || group[row].size() < rule.max_documents;
+      return group[row].size() + 2 <= rule.max_documents;  // and what is left of the row
+    };
     for (const Piece& piece : pieces) {
       const std::uint64_t wanted = (piece.length + rule.multiple_of - 1) / rule.multiple_of * rule.multiple_of;
       std::size_t best = rooms.size();
       for (std::size_t row = 0; row < rooms.size(); ++row) {
-        if (rooms[row] < wanted) continue;
+        if (!takes(row, wanted)) continue;
         if (best == rooms.size() || (rule.fit == Fit::Best && rooms[row] < rooms[best])) best = row;
       }
       if (best == rooms.size()) {
@@ -104,12 +110,24 @@ TEST(PackingTest, RowsAreThoseOfTheDefinitionForEveryRule) {
     rule.window = rule.multiple_of * (1 + random() % 40);
     rule.group = std::array<std::uint64_t, 5>{1, 3, 64, 300, 65'536}.at(random() % 5);
     rule.fit = random() % 2 == 0 ? Fit::Best : Fit::First;
+    if (random() % 3 == 0) rule.max_documents = 2 + random() % 5;
     if (random() % 3 == 0) rule.max_document = 1 + random() % rule.window;
     rule.long_documents = static_cast<LongDocuments>(random() % (rule.max_document == 0 ? 3 : 2));
     Lengths lengths(random() % 500);
     const std::uint64_t most = 1 + random() % (3 * rule.window);
     for (auto& length : lengths) length = random() % (most + 1);
     ASSERT_EQ(rows_of(pack(rule, lengths)), by_definition(rule, lengths)) << round;
+  }
+}
+
+TEST(PackingTest, RowsWithOnePlaceLeftTakeOnlyWhatFillsThem) {
+  // Rows of four that are full; of three where something is left, which is the fourth.
+  const PackingRule rule{.window = 40, .max_documents = 4};
+  EXPECT_EQ(pack(rule, Lengths(8, 10)).row_ends, (Lengths{4, 8}));
+  EXPECT_EQ(pack(rule, Lengths(8, 9)).row_ends, (Lengths{3, 6, 8}));
+  for (const Fit fit : {Fit::Best, Fit::First}) {
+    const PackingRule two{.window = 10, .fit = fit, .max_documents = 2};
+    EXPECT_EQ(rows_of(pack(two, {6, 5, 4, 3, 5})), (Rows{{{0, 0}, {2, 0}}, {{1, 0}, {4, 0}}, {{3, 0}}}));
   }
 }
 
@@ -148,6 +166,7 @@ TEST(PackingTest, WhatCannotBeIsNamed) {
   refused({.window = 10, .multiple_of = 4}, "multiple_of=4: the window 10");
   refused({.window = 10, .long_documents = LongDocuments::Refuse}, "document 1 has 11 records", {1, 11});
   refused({.window = 1}, "too many pieces of 1: raise window", {PackedPiece::kMostParts + 1});
+  refused({.window = 9, .max_documents = 1}, "max_documents=1");
   refused({.window = 9, .max_document = 10}, "max_document=10: a row has 9");
   refused({.window = 9, .long_documents = LongDocuments::Drop, .max_document = 9}, "cut=\"drop\"");
   refused({.window = 9, .max_document = 1}, "too many pieces of 1: raise max_document", {PackedPiece::kMostParts + 1});
@@ -265,6 +284,8 @@ TEST(PackedTest, IdentityIsCanonicalJsonOfTheRule) {
             R"({"fit":"best","group":65536,"kind":"packed","long":"split","multiple_of":1,"window":10})");
   EXPECT_EQ(source->info().packed_multiple, 1U);
   const auto cut = layout::make_packed(model.dataset(), pack(model.dataset(), {.window = 10, .max_document = 7}));
+  const auto few = layout::make_packed(model.dataset(), pack(model.dataset(), {.window = 10, .max_documents = 7}));
+  EXPECT_NE(few->info().identity.view.find(R"("max_documents":7,)"), std::string::npos);
   EXPECT_EQ(
       cut->info().identity.view,
       R"({"cut":"split","fit":"best","group":65536,"kind":"packed","max_document":7,"multiple_of":1,"window":10})");

@@ -77,8 +77,10 @@ TEST(PackTableWriterTest, AFileGivesTheRowsOfATableInMemoryWhateverTheSteps) {
 TEST(PackTableWriterTest, ARuleThatVersion1HasNoMembersForIsOfVersion2) {
   const Model model = many_documents();
   const std::string path = model.folder().path("table");
-  for (const auto& [rule, version] : std::vector<std::pair<PackingRule, std::string>>{
-           {{.window = 16}, "1"}, {{.window = 16, .max_document = 5}, "2"}}) {
+  for (const auto& [rule, version] :
+       std::vector<std::pair<PackingRule, std::string>>{{{.window = 16}, "1"},
+                                                        {{.window = 16, .max_document = 5}, "2"},
+                                                        {{.window = 16, .max_documents = 5}, "2"}}) {
     const layout::PackHeader header = write(model, rule, path, 100);
     EXPECT_NE(text_of(path).find("\"version\": " + version + ","), std::string::npos);
     EXPECT_EQ(PackTable(local(path), *model.dataset()).header(), header);
