@@ -37,9 +37,17 @@ using RunsUnlocked = py::call_guard<Unlocked>;
 
 PackingRule rule_of(std::uint64_t window, const std::string& fit, std::uint64_t group,
                     const std::string& long_documents, std::uint64_t multiple_of, std::uint64_t max_document,
-                    std::uint64_t max_documents) {
-  PackingRule rule{window,      layout::parse_fit(fit), group,        layout::parse_long(long_documents),
-                   multiple_of, max_document,           max_documents};
+                    std::uint64_t max_documents, const std::string& fill, std::uint64_t buffer, std::uint64_t refill) {
+  PackingRule rule{.window = window,
+                   .fit = layout::parse_fit(fit),
+                   .group = group,
+                   .long_documents = layout::parse_long(long_documents),
+                   .multiple_of = multiple_of,
+                   .max_document = max_document,
+                   .max_documents = max_documents,
+                   .fill = layout::parse_fill(fill),
+                   .buffer = buffer,
+                   .refill = refill};
   layout::check_packing_rule(rule);
   return rule;
 }
@@ -82,7 +90,8 @@ void register_token_documents(py::module_& module, const std::shared_ptr<LocalSt
 void register_tables(py::module_& module, const std::shared_ptr<LocalStore>& local) {
   py::class_<PackingRule>(module, "PackingRule", "How documents go into rows; see layout/packed/packing.h.")
       .def(py::init(&rule_of), py::kw_only(), py::arg("window"), py::arg("fit"), py::arg("group"),
-           py::arg("long_documents"), py::arg("multiple_of"), py::arg("max_document"), py::arg("max_documents"))
+           py::arg("long_documents"), py::arg("multiple_of"), py::arg("max_document"), py::arg("max_documents"),
+           py::arg("fill"), py::arg("buffer"), py::arg("refill"))
       .def_readonly("window", &PackingRule::window)
       .def_property_readonly("fit", [](const PackingRule& rule) { return layout::fit_name(rule.fit); })
       .def_readonly("group", &PackingRule::group)
@@ -90,7 +99,10 @@ void register_tables(py::module_& module, const std::shared_ptr<LocalStore>& loc
                              [](const PackingRule& rule) { return layout::long_name(rule.long_documents); })
       .def_readonly("multiple_of", &PackingRule::multiple_of)
       .def_readonly("max_document", &PackingRule::max_document)
-      .def_readonly("max_documents", &PackingRule::max_documents);
+      .def_readonly("max_documents", &PackingRule::max_documents)
+      .def_property_readonly("fill", [](const PackingRule& rule) { return layout::fill_name(rule.fill); })
+      .def_readonly("buffer", &PackingRule::buffer)
+      .def_readonly("refill", &PackingRule::refill);
   py::class_<PackHeader>(module, "PackHeader", "What a pack table says of itself; see layout/packed/pack_table.h.")
       .def_readonly("rule", &PackHeader::rule)
       .def_readonly("fingerprint", &PackHeader::fingerprint)

@@ -86,7 +86,12 @@ PackHeader read_header(const Location& location, const Dataset& dataset) {
 
 /// Whether the rule says what version 1 has no members for.
 bool is_plain(const PackingRule& rule) {
-  return rule.max_document == 0 && rule.max_documents == 0;
+  return rule.max_document == 0 && rule.max_documents == 0 && rule.fill == Fill::Pad;
+}
+
+std::variant<Packer, ExactPacker> make_packer(const PackingRule& rule) {
+  if (rule.fill == Fill::Exact) return ExactPacker(rule);
+  return Packer(rule);
 }
 
 PackingRule parse_rule(const nlohmann::json& root, std::uint64_t version, const std::string& what) {
@@ -96,6 +101,9 @@ PackingRule parse_rule(const nlohmann::json& root, std::uint64_t version, const 
   if (version > kPackVersionPlain) {
     rule.max_document = get_u64(root, "max_document", what);
     rule.max_documents = get_u64(root, "max_documents", what);
+    rule.fill = parse_fill(get_string(root, "fill", what));
+    rule.buffer = get_u64(root, "buffer", what);
+    rule.refill = get_u64(root, "refill", what);
   }
   check_packing_rule(rule);
   return rule;
@@ -119,9 +127,13 @@ std::uint64_t PackHeader::file_bytes() const {
 std::string write_pack_header(const PackHeader& header) {
   const PackingRule& rule = header.rule;
   const bool plain = is_plain(rule);
-  const std::string more =
-      plain ? ""
-            : fmt::format("\n  \"max_document\": {},\n  \"max_documents\": {},", rule.max_document, rule.max_documents);
+  std::string more;
+  if (!plain) {
+    more = fmt::format(
+        "\n  \"max_document\": {},\n  \"max_documents\": {},\n  \"fill\": \"{}\",\n  \"buffer\": {},\n"
+        "  \"refill\": {},",
+        rule.max_document, rule.max_documents, fill_name(rule.fill), rule.buffer, rule.refill);
+  }
   std::string text = seal_json(fmt::format(
       "{{\n  \"format\": \"{}\",\n  \"version\": {},\n  \"fingerprint\": \"{}\",\n  \"documents\": {},\n"
       "  \"window\": {},\n  \"fit\": \"{}\",\n  \"group\": {},\n  \"long\": \"{}\",\n  \"multiple_of\": {},{}\n"
@@ -208,7 +220,7 @@ bool PackTable::plan(Row& row, std::uint64_t number, unsigned round, Pieces& pie
 }
 
 DatasetPacker::DatasetPacker(DatasetPtr dataset, const PackingRule& rule, StoreChoice through)
-    : dataset_(std::move(dataset)), rule_(rule), through_(std::move(through)), packer_(rule) {
+    : dataset_(std::move(dataset)), rule_(rule), through_(std::move(through)), packer_(make_packer(rule)) {
   check_has_lengths(*dataset_);
   if (dataset_->spans == SpanKind::Arrays) {
     raise(ErrorKind::InvalidArgument,
@@ -221,10 +233,14 @@ bool DatasetPacker::step(std::uint64_t documents) {
   const std::vector<std::uint64_t>& starts = dataset_->span_starts;
   if (next_ == starts.back()) return false;
   const std::uint64_t left = starts[Dataset::shard_of(starts, next_) + 1] - next_;  // groups do not cross shards
-  const std::uint64_t groups = std::max<std::uint64_t>(1, documents / rule_.group);
-  std::vector<std::uint64_t> lengths(std::min(left, groups * rule_.group));
+  const std::uint64_t group = rule_.fill == Fill::Exact ? 1 : rule_.group;
+  const std::uint64_t groups = std::max<std::uint64_t>(1, documents / group);
+  std::vector<std::uint64_t> lengths(std::min(left, groups * group));
   read_document_lengths(*dataset_, next_, lengths, through_);
-  packer_.add(next_, lengths, rows_);
+  std::visit([&](auto& packer) { packer.add(next_, lengths, rows_); }, packer_);
+  if (auto* const exact = std::get_if<ExactPacker>(&packer_); exact != nullptr && lengths.size() == left) {
+    exact->end_shard(rows_);
+  }
   next_ += lengths.size();
   return next_ < starts.back();
 }

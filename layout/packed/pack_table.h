@@ -10,6 +10,7 @@
 #include "core/io/open_store.h"
 #include "core/rows/source.h"
 #include "layout/dataset.h"
+#include "layout/packed/exact_packing.h"
 #include "layout/packed/packing.h"
 
 #include <cstdint>
@@ -17,6 +18,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <variant>
 
 namespace penstock::layout {
 
@@ -84,7 +86,7 @@ class DatasetPacker {
   /// Throws InvalidArgument: as check_packing_rule(); a dataset without documents of records.
   DatasetPacker(DatasetPtr dataset, const PackingRule& rule, StoreChoice through);
 
-  /// Packs about `documents` more, whole groups; false once all are packed. Throws as Packer::add() and
+  /// Packs about `documents` more, whole groups; false once all are packed. Throws as the packers and
   /// read_document_lengths() do.
   bool step(std::uint64_t documents);
   /// Documents that were packed.
@@ -99,7 +101,7 @@ class DatasetPacker {
   const DatasetPtr dataset_;
   const PackingRule rule_;
   const StoreChoice through_;
-  Packer packer_;
+  std::variant<Packer, ExactPacker> packer_;
   PackedRows rows_;
   std::uint64_t next_ = 0;  // document
 };

@@ -39,11 +39,22 @@ namespace {
 std::string identity_of(const PackingRule& rule, const std::string& token_rule) {
   nlohmann::json view = nlohmann::json::parse(fmt::format(R"({{{}"kind":"packed"}})", token_rule));
   view["fit"] = fit_name(rule.fit);
-  view["group"] = rule.group;
-  view["multiple_of"] = rule.multiple_of;
   view["window"] = rule.window;
-  view[rule.max_document == 0 ? "long" : "cut"] = long_name(rule.long_documents);
-  if (rule.max_document != 0) view["max_document"] = rule.max_document;
+  if (rule.fill == Fill::Exact) {
+    view["fill"] = fill_name(rule.fill);
+    if (rule.fit == Fit::Best) {
+      view["buffer"] = rule.buffer;
+      view["refill"] = rule.refill;
+    }
+  } else {
+    view["group"] = rule.group;
+    view["multiple_of"] = rule.multiple_of;
+    if (rule.max_document == 0) view["long"] = long_name(rule.long_documents);
+  }
+  if (rule.max_document != 0) {
+    view["cut"] = long_name(rule.long_documents);
+    view["max_document"] = rule.max_document;
+  }
   if (rule.max_documents != 0) view["max_documents"] = rule.max_documents;
   return view.dump();  // its members are sorted
 }
@@ -54,8 +65,9 @@ Packed::Packed(DatasetPtr dataset, std::shared_ptr<const PackTable> table)
     : dataset_(std::move(dataset)), table_(std::move(table)), rule_(table_->header().rule) {
   const PackHeader& header = table_->header();
   if (header.rows == 0) {
-    raise(ErrorKind::InvalidArgument, "{}: none of its {} documents has records to pack into rows of {}",
-          dataset_->path, with_commas(header.documents), with_commas(rule_.window));
+    raise(ErrorKind::InvalidArgument, "{}: none of its {} documents has records to pack into rows of {}{}",
+          dataset_->path, with_commas(header.documents), with_commas(rule_.window),
+          rule_.fill == Fill::Exact ? ", or those of a shard do not fill one" : "");
   }
   finder_ = make_document_finder(*dataset_);
   info_ = info_of(*dataset_, header.rows);
@@ -138,9 +150,14 @@ void Packed::place(Row& row, State& state) const {
     piece.start = align_up(end, rule_.multiple_of);
     const bool may_cut =
         rule_.long_documents == LongDocuments::Split || rule_.long_documents == LongDocuments::Truncate;
-    const bool can_be = piece.offset < records && (part == 0 || rule_.long_documents == LongDocuments::Split) &&
-                        (may_cut || records <= most);
+    bool can_be = piece.offset < records && (part == 0 || rule_.long_documents == LongDocuments::Split) &&
+                  (may_cut || records <= most);
     piece.length = can_be ? std::min(most, records - piece.offset) : 0;
+    if (rule_.fill == Fill::Exact && i + 1 == state.count) {  // reaches to the row's end, or beyond
+      const std::uint64_t room = rule_.window - std::min(piece.start, rule_.window);
+      can_be &= room > 0 && piece.length >= room;
+      piece.length = std::min(piece.length, room);
+    }
     end = piece.start + piece.length;
     if (can_be && end <= rule_.window) continue;
     raise(ErrorKind::Corruption,

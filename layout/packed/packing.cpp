@@ -12,7 +12,9 @@ namespace penstock::layout {
 namespace {
 
 constexpr std::uint32_t kNoRow = UINT32_MAX;
-constexpr std::array<std::string_view, 2> kFits = {"best", "first"};
+constexpr std::uint64_t kMostBuffer = std::uint64_t{1} << 24;  // documents
+constexpr std::array<std::string_view, 3> kFits = {"best", "first", "next"};
+constexpr std::array<std::string_view, 2> kFills = {"pad", "exact"};
 constexpr std::array<std::string_view, 4> kLongs = {"split", "truncate", "drop", "refuse"};
 
 template <typename Enum, std::size_t kCount>
@@ -33,6 +35,10 @@ std::string_view fit_name(Fit fit) noexcept {
   return kFits[static_cast<std::size_t>(fit)];
 }
 
+std::string_view fill_name(Fill fill) noexcept {
+  return kFills[static_cast<std::size_t>(fill)];
+}
+
 std::string_view long_name(LongDocuments what) noexcept {
   return kLongs[static_cast<std::size_t>(what)];
 }
@@ -41,8 +47,56 @@ Fit parse_fit(std::string_view name) {
   return parse<Fit>("fit", name, kFits);
 }
 
+Fill parse_fill(std::string_view name) {
+  return parse<Fill>("fill", name, kFills);
+}
+
 LongDocuments parse_long(std::string_view name) {
   return parse<LongDocuments>("long", name, kLongs);
+}
+
+namespace {
+
+void check_fill(const PackingRule& rule) {
+  constexpr ErrorKind kKind = ErrorKind::InvalidArgument;
+  const bool has_buffer = rule.fill == Fill::Exact && rule.fit == Fit::Best;
+  if (has_buffer ? rule.buffer == 0 || rule.refill == 0 : rule.buffer + rule.refill > 0) {
+    raise(kKind, "buffer={}, refill={}: of fill=\"exact\" with fit=\"best\", and there at least 1",
+          with_commas(rule.buffer), with_commas(rule.refill));
+  }
+  if (std::max(rule.buffer, rule.refill) > kMostBuffer) {
+    raise(kKind, "buffer={}, refill={}: must be at most {}", with_commas(rule.buffer), with_commas(rule.refill),
+          with_commas(kMostBuffer));
+  }
+  if (rule.fill == Fill::Pad && rule.fit == Fit::Next) {
+    raise(kKind, "fit=\"next\": it is of fill=\"exact\": give that too, or fit=\"best\" or \"first\"");
+  }
+  if (rule.fill == Fill::Pad) return;
+  if (rule.fit == Fit::First) raise(kKind, "fit=\"first\": with fill=\"exact\" give \"best\" or \"next\"");
+  if (rule.multiple_of != 1) {
+    raise(kKind, "multiple_of={}: with fill=\"exact\" there is no padding: leave one of them out",
+          with_commas(rule.multiple_of));
+  }
+  if (rule.max_document == 0 && rule.long_documents != LongDocuments::Truncate) {
+    raise(kKind, "long=\"{}\": with fill=\"exact\" documents are cut where their row ends",
+          long_name(rule.long_documents));
+  }
+}
+
+}  // namespace
+
+void check_documents(std::uint64_t first, std::uint64_t count) {
+  if (first <= PackedPiece::kMostDocuments && count <= PackedPiece::kMostDocuments - first) return;
+  raise(ErrorKind::InvalidArgument, "{} documents are to be packed: {} are the most", with_commas(first + count),
+        with_commas(PackedPiece::kMostDocuments));
+}
+
+std::uint64_t count_parts(const PackingRule& rule, std::uint64_t document, std::uint64_t length) {
+  const std::uint64_t parts = (length - 1) / rule.most() + 1;
+  if (parts <= PackedPiece::kMostParts) return parts;
+  raise(ErrorKind::InvalidArgument, "document {} of {} records has too many pieces of {}: raise {}",
+        with_commas(document), with_commas(length), with_commas(rule.most()),
+        rule.max_document == 0 ? "window" : "max_document");
 }
 
 void check_packing_rule(const PackingRule& rule) {
@@ -59,7 +113,8 @@ void check_packing_rule(const PackingRule& rule) {
     raise(kKind, "multiple_of={}: the window {} is no multiple of it", with_commas(rule.multiple_of),
           with_commas(rule.window));
   }
-  if (rule.max_documents == 1) {
+  check_fill(rule);
+  if (rule.max_documents == 1 && rule.fill == Fill::Pad) {
     raise(kKind, "max_documents=1: a row that a document does not fill has two sequences: must be at least 2");
   }
   if (rule.max_document == 0) return;
@@ -70,51 +125,6 @@ void check_packing_rule(const PackingRule& rule) {
   if (rule.long_documents != LongDocuments::Split && rule.long_documents != LongDocuments::Truncate) {
     raise(kKind, "cut=\"{}\": must be \"split\" or \"truncate\"", long_name(rule.long_documents));
   }
-}
-
-Packer::Rooms::Rooms(std::uint64_t most) {
-  std::uint64_t bits = most + 1;
-  do {
-    const std::uint64_t words = (bits + 63) / 64;
-    levels_.emplace_back(words);
-    bits = words;
-  } while (bits > 1);
-}
-
-void Packer::Rooms::set(std::uint64_t room) noexcept {
-  for (auto& level : levels_) {
-    std::uint64_t& word = level[room / 64];
-    const std::uint64_t bit = std::uint64_t{1} << (room % 64);
-    const bool was_empty = word == 0;
-    word |= bit;
-    if (!was_empty) return;
-    room /= 64;
-  }
-}
-
-void Packer::Rooms::clear(std::uint64_t room) noexcept {
-  for (auto& level : levels_) {
-    std::uint64_t& word = level[room / 64];
-    word &= ~(std::uint64_t{1} << (room % 64));
-    if (word != 0) return;
-    room /= 64;
-  }
-}
-
-std::uint64_t Packer::Rooms::least(std::uint64_t from) const noexcept {
-  for (std::size_t i = 0; i < levels_.size(); ++i) {
-    const std::uint64_t word = from / 64;
-    if (word >= levels_[i].size()) return kNone;
-    const std::uint64_t after = levels_[i][word] & (~std::uint64_t{0} << (from % 64));
-    if (after == 0) {
-      from = word + 1;  // none in this word: which is the next that is not empty?
-      continue;
-    }
-    std::uint64_t found = word * 64 + static_cast<std::uint64_t>(std::countr_zero(after));
-    while (i-- > 0) found = found * 64 + static_cast<std::uint64_t>(std::countr_zero(levels_[i][found]));
-    return found;
-  }
-  return kNone;
 }
 
 Packer::Packer(const PackingRule& rule)
@@ -131,10 +141,7 @@ std::uint32_t Packer::units(std::uint32_t length) const noexcept {
 }
 
 void Packer::add(std::uint64_t first_document, std::span<const std::uint64_t> lengths, PackedRows& out) {
-  if (first_document > PackedPiece::kMostDocuments || lengths.size() > PackedPiece::kMostDocuments - first_document) {
-    raise(ErrorKind::InvalidArgument, "{} documents are to be packed: {} are the most",
-          with_commas(first_document + lengths.size()), with_commas(PackedPiece::kMostDocuments));
-  }
+  check_documents(first_document, lengths.size());
   for (std::size_t begin = 0; begin < lengths.size(); begin += rule_.group) {
     const std::size_t count = std::min<std::size_t>(rule_.group, lengths.size() - begin);
     pack_group(first_document + begin, lengths.subspan(begin, count), out);
@@ -171,11 +178,10 @@ void Packer::cut(std::uint64_t first_document, std::span<const std::uint64_t> le
     } else if (length <= most) {
       take(document, 0, length);
     } else if (rule_.long_documents == LongDocuments::Split) {
-      const std::uint64_t parts = (length - 1) / most + 1;
-      if (parts > PackedPiece::kMostParts || pieces_.size() + parts >= kNoRow) {
-        raise(ErrorKind::InvalidArgument, "document {} of {} records has too many pieces of {}: raise {}",
-              with_commas(document), with_commas(length), with_commas(most),
-              rule_.max_document == 0 ? "window" : "max_document");
+      const std::uint64_t parts = count_parts(rule_, document, length);
+      if (pieces_.size() + parts >= kNoRow) {
+        raise(ErrorKind::InvalidArgument, "{} documents from {} on have too many pieces of {}: lower group",
+              with_commas(lengths.size()), with_commas(first_document), with_commas(most));
       }
       for (std::uint64_t part = 0; part < parts; ++part) take(document, part, std::min(most, length - part * most));
     } else if (rule_.long_documents == LongDocuments::Truncate) {

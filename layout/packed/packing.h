@@ -8,6 +8,8 @@
 // for a piece that fills it. A Packer is one thread's at a time; what it makes is a value.
 #pragma once
 
+#include "layout/packed/rooms.h"
+
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -15,7 +17,17 @@
 
 namespace penstock::layout {
 
-enum class Fit : std::uint8_t { Best, First };
+enum class Fit : std::uint8_t {
+  Best,
+  First,
+  Next,  // Fill::Exact: in their order
+};
+
+/// What becomes of the rest of a row.
+enum class Fill : std::uint8_t {
+  Pad,    // no record is there
+  Exact,  // there is none: the row's last document is cut where it ends (layout/packed/exact_packing.h)
+};
 
 /// What becomes of a document that is longer than PackingRule::most().
 enum class LongDocuments : std::uint8_t {
@@ -33,6 +45,9 @@ struct PackingRule {
   std::uint64_t multiple_of = 1;    // each piece takes a multiple of this many records
   std::uint64_t max_document = 0;   // records of a piece at most; 0: those of a row
   std::uint64_t max_documents = 0;  // sequences of a row at most; 0: any number
+  Fill fill = Fill::Pad;
+  std::uint64_t buffer = 0;  // Fill::Exact, Fit::Best: documents among which one is looked for …
+  std::uint64_t refill = 0;  // … and how many come into it together
 
   [[nodiscard]] std::uint64_t most() const noexcept { return max_document == 0 ? window : max_document; }
   bool operator==(const PackingRule&) const = default;
@@ -43,13 +58,16 @@ inline constexpr std::uint64_t kMostPackedWindow = std::uint64_t{1} << 24;
 
 /// Throws InvalidArgument: a window of 0 or above kMostPackedWindow, no multiple of multiple_of; a group of 0, or of
 /// 2^32 documents; multiple_of 0; a max_document above the window, or by which documents are neither split nor
-/// truncated; max_documents 1.
+/// truncated; max_documents 1 of rows that are padded; what is not of this fill.
 void check_packing_rule(const PackingRule& rule);
 
-/// "best", "first"; "split", "truncate", "drop", "refuse". The parsers throw InvalidArgument for other words.
+/// "best", "first", "next"; "pad", "exact"; "split", "truncate", "drop", "refuse". The parsers throw InvalidArgument
+/// for other words.
 std::string_view fit_name(Fit fit) noexcept;
+std::string_view fill_name(Fill fill) noexcept;
 std::string_view long_name(LongDocuments what) noexcept;
 Fit parse_fit(std::string_view name);
+Fill parse_fill(std::string_view name);
 LongDocuments parse_long(std::string_view name);
 
 /// A piece of a document: records [part * most, (part + 1) * most) of it, as far as it has them. 8 bytes.
@@ -68,20 +86,27 @@ struct PackedPiece {
   bool operator==(const PackedPiece&) const = default;
 };
 
+/// Throws InvalidArgument: documents [first, first + count) are more than kMostDocuments.
+void check_documents(std::uint64_t first, std::uint64_t count);
+
+/// How many pieces of `most` records a document of `length`, which is not 0, has. Throws InvalidArgument: more than
+/// kMostParts.
+std::uint64_t count_parts(const PackingRule& rule, std::uint64_t document, std::uint64_t length);
+
 /// Rows end to end: row i has pieces [row_ends[i - 1], row_ends[i]), from 0 on for the first.
 struct PackedRows {
   std::vector<std::uint64_t> row_ends;
   std::vector<PackedPiece> pieces;  // of a row in the order in which they lie in it
   std::uint64_t records = 0;        // of all pieces
   std::uint64_t left_out = 0;       // documents without a piece: dropped, or without records …
-  std::uint64_t cut = 0;            // … and records of those that were cut
+  std::uint64_t cut = 0;            // … and records that are in no row
 
   bool operator==(const PackedRows&) const = default;
 };
 
 class Packer {
  public:
-  /// Throws as check_packing_rule().
+  /// Of a rule of Fill::Pad. Throws as check_packing_rule().
   explicit Packer(const PackingRule& rule);
 
   /// Appends the rows of documents first_document, first_document + 1, … that have these lengths: the documents of a
@@ -90,20 +115,6 @@ class Packer {
   void add(std::uint64_t first_document, std::span<const std::uint64_t> lengths, PackedRows& out);
 
  private:
-  // The rooms that rows have, for the question which is the least of at least a size. A tree of bits, 64 to a node.
-  class Rooms {
-   public:
-    explicit Rooms(std::uint64_t most);
-    void set(std::uint64_t room) noexcept;
-    void clear(std::uint64_t room) noexcept;
-    /// The least room >= `from`, or kNone.
-    [[nodiscard]] std::uint64_t least(std::uint64_t from) const noexcept;
-    static constexpr std::uint64_t kNone = UINT64_MAX;
-
-   private:
-    std::vector<std::vector<std::uint64_t>> levels_;  // the bits, then for each of their words whether it is not 0, …
-  };
-
   void pack_group(std::uint64_t first_document, std::span<const std::uint64_t> lengths, PackedRows& out);
   void cut(std::uint64_t first_document, std::span<const std::uint64_t> lengths, PackedRows& out);
   void sort();

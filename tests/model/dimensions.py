@@ -13,12 +13,12 @@ Case = Mapping[str, str]
 
 DIMENSIONS: dict[str, tuple[str, ...]] = {
     # Rows: ahead and ahead3 have a lookahead, phase begins each epoch elsewhere, packed4 pads pieces to multiples of 4,
-    # cut truncates long documents and packs groups of 7, limited cuts them below the row and
-    # has three sequences a row, left is padded to a number on the left, by -1. Of streams
+    # cut truncates long documents and packs groups of 7, limited cuts them below the row and has three sequences a row,
+    # exact and next fill rows, from a buffer and in order, left is padded to a number on the left, by -1. Of streams
     # without documents, columns end and begin name the token that tells them. The last three are forms of cells.
     "view": (
-        *("window", "ahead", "ahead3", "phase", "documents", "packed", "packed4", "cut", "limited", "padded", "left"),
-        *("csr", "dense", "ranked"),
+        *("window", "ahead", "ahead3", "phase", "documents", "packed", "packed4", "cut", "limited", "exact", "next"),
+        *("padded", "left", "csr", "dense", "ranked"),
     ),
     "data": ("compact", "many", "long", "boundaries", "ids", "tokens", "raw", "npy", "megatron", "opaque", "cells"),
     # Mixtures: alike has two sources of one type, types u4 and u2 of which the first stage has only one,
@@ -58,7 +58,7 @@ DIMENSIONS: dict[str, tuple[str, ...]] = {
 DEFAULTS: dict[str, str] = {name: values[0] for name, values in DIMENSIONS.items()}
 
 WINDOWS = ("window", "ahead", "ahead3", "phase")
-PACKED = ("packed", "packed4", "cut", "limited")
+PACKED = ("packed", "packed4", "cut", "limited", "exact", "next")
 PADDED = ("padded", "left")
 CELLS = ("csr", "dense", "ranked")
 OF_DOCUMENTS = ("documents", *PADDED, *CELLS)

@@ -54,11 +54,14 @@ class Packing:
     window: int
     multiple_of: int = 1
     fit: str = "best"
-    group: int = 65_536
+    group: int | None = None
     long: str = "split"
     max_document: int | None = None
     cut: str | None = None
     max_documents: int | None = None
+    fill: str = "pad"
+    buffer: int | None = None
+    refill: int | None = None
 
 
 class Rows:
@@ -114,8 +117,12 @@ def packed(content: Content, packing: Packing) -> Rows:
     rows = []
     for number in range(len(content.shards)):
         own = [each for each in content.spans if each.shard == number]
-        for first in range(0, len(own), packing.group):
-            rows += _packed_group(own[first : first + packing.group], packing)
+        if packing.fill == "exact":
+            rows += exact_rows([piece for place in own for piece in _pieces(place, packing)], packing)
+            continue
+        group = packing.group or 65_536
+        for first in range(0, len(own), group):
+            rows += _packed_group(own[first : first + group], packing)
 
     def make(index: int, _: int) -> Row:
         records = np.zeros(packing.window, content.dtype)
@@ -132,7 +139,8 @@ def packed(content: Content, packing: Packing) -> Rows:
 
 def _pieces(place: Place, packing: Packing) -> list[tuple[Place, int, int]]:
     """(document, offset, records) of a document."""
-    most, length = packing.max_document or packing.window, place.stop - place.start
+    length = place.stop - place.start
+    most = packing.max_document or (packing.window if packing.fill == "pad" else max(length, 1))
     if length > most and packing.long == "drop":
         return []
     if "truncate" in (packing.long, packing.cut):
@@ -161,3 +169,29 @@ def _packed_group(places: list[Place], packing: Packing) -> list[list[tuple[Plac
         rows[row].append(piece)
         rooms[row] -= taken
     return rows
+
+
+def exact_rows(pieces: list[tuple[Any, int, int]], packing: Packing) -> list[list[tuple[Any, int, int]]]:
+    """Rows that are filled to the last record, of a shard's pieces (document, offset, records): the next piece, or the
+    longest of a buffer that has room, else the shortest, which is cut; what fills no row is in none."""
+    waiting: list[tuple[Any, int, int]] = []
+    rows: list[list[tuple[Any, int, int]]] = []
+    row: list[tuple[Any, int, int]] = []
+    room, at = packing.window, 0
+    while True:
+        while packing.buffer and packing.refill and len(waiting) < packing.buffer and at < len(pieces):
+            waiting += pieces[at : at + packing.refill]
+            at += packing.refill
+        if packing.fit == "next" and at < len(pieces):
+            waiting = [pieces[at]]
+            at += 1
+        if not waiting:
+            return rows
+        fitting = [each for each in waiting if each[2] <= room]
+        chosen = max(fitting, key=lambda each: each[2]) if fitting else min(waiting, key=lambda each: each[2])
+        waiting.remove(chosen)
+        row.append((chosen[0], chosen[1], min(chosen[2], room)))
+        room -= row[-1][2]
+        if room == 0:
+            rows.append(row)
+            row, room = [], packing.window

@@ -125,9 +125,19 @@ class Source:
         """Observation `index` of windows of `window`, which may be shorter than the view's."""
         if window == self.window:
             return self.rows(int(self.numbers[index]), phase)
+        if self.case["view"] in PACKED:
+            how = packing_of(self.case, window)
+            return self.library.rows(self.opened, how, lambda: packed(self.opened.content, how))(index)
         parts = self.window // window
         number = int(self.numbers[index // parts]) * parts + index % parts
         return self._shorter(window)(number, phase)
+
+    def size(self, window: int) -> int:
+        """Observations of rows of a length: packed rows are packed again for each."""
+        if self.case["view"] not in PACKED or window == self.window:
+            return len(self.numbers)
+        how = packing_of(self.case, window)
+        return self.library.rows(self.opened, how, lambda: packed(self.opened.content, how)).size
 
     def _shorter(self, window: int) -> Rows:
         phased = self.window if self.case["view"] == "phase" else 0
@@ -173,6 +183,13 @@ def packing_of(case: Case, window: int) -> Packing:
         return Packing(window, fit="first", group=7, long="truncate")
     if case["view"] == "limited":
         return Packing(window, max_document=max(window * 3 // 4, 1), cut="truncate", max_documents=3)
+    pieces: dict[str, Any] = {"max_document": window // 4, "cut": "split"}  # of long documents: else they fill few rows
+    if case["view"] == "exact":
+        return Packing(window, fill="exact", buffer=6, refill=3, **(pieces if case["data"] == "long" else {}))
+    if case["view"] == "next":
+        if case["data"] != "long":
+            pieces = {"max_document": window - 1, "cut": "truncate"}
+        return Packing(window, fill="exact", fit="next", **pieces)
     return Packing(window, multiple_of=4 if case["view"] == "packed4" else 1)
 
 

@@ -27,17 +27,35 @@ Example:
 @click.option("--out", required=True, metavar="FILE", help="File for the table; it must not exist.")
 @click.option(
     "--fit",
-    type=click.Choice(["best", "first"]),
+    type=click.Choice(["best", "first", "next"]),
     default="best",
     show_default=True,
-    help="best puts a document into the fullest row that has room for it, first into the first one.",
+    help="best puts a document into the fullest row that has room for it, first into the first one; next, with --fill "
+    "exact, takes documents in their order.",
+)
+@click.option(
+    "--fill",
+    type=click.Choice(["pad", "exact"]),
+    default="pad",
+    show_default=True,
+    help="exact cuts a row's last document where the row ends, so that there is no padding.",
+)
+@click.option(
+    "--buffer",
+    type=click.IntRange(1),
+    metavar="N",
+    help="With --fill exact and --fit best: documents among which one is looked for. Default: 1000.",
+)
+@click.option(
+    "--refill",
+    type=click.IntRange(1),
+    metavar="N",
+    help="With --buffer: documents that come into it together. Default: 128.",
 )
 @click.option(
     "--group",
     type=click.IntRange(1),
-    default=65_536,
-    show_default=True,
-    help="Number of documents that are packed together; a row has documents of one group.",
+    help="Number of documents that are packed together; a row has documents of one group. Default: 65536.",
 )
 @click.option(
     "--long",
@@ -99,13 +117,14 @@ def command(data: tuple[str, ...], dtype: str | None, format: str | None, as_jso
         dataset = dataset._told_by(given.pop("end_of_document"), given.pop("begin_of_document"))
     out = given.pop("out")
     rule = resolve(**given)
+    asked = {name: value for name in given if (value := getattr(rule, name)) is not None}
     begin = time.perf_counter()
     with progress(f"packing {shown(*data)}", as_json, unit="documents") as update:
         header = write_table(dataset._native, rule, local_path(out), lambda done: update(done, dataset.spans))
     packing = packing_of(header)
     notes = [str(each.message) for each in warned]
     if as_json:
-        emit_json({"path": out, "fingerprint": header.fingerprint, **given, **packing._asdict(), "notes": notes})
+        emit_json({"path": out, "fingerprint": header.fingerprint, **asked, **packing._asdict(), "notes": notes})
         return
     left = f", {packing.left_out:,} of them in no row" if packing.left_out else ""
     lost = f", {counted(packing.records_left_out, 'record')} left out" if packing.records_left_out else ""

@@ -137,7 +137,9 @@ def run_of_state(given: Any, state: dict[str, Any]) -> TracedRun:
         raise UsageError(f"--state: its job cannot be read: {type(error).__name__}: {error}") from None
 
 
-_PACKING = ("fit", "group", "long", "multiple_of", "max_document", "cut", "max_documents")
+_PACKING = (
+    *("fit", "fill", "buffer", "refill", "group", "long", "multiple_of", "max_document", "cut", "max_documents"),
+)
 
 
 def _view(dataset: Any, said: dict[str, Any]) -> Any:

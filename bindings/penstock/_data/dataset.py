@@ -158,7 +158,10 @@ class Dataset(Opened):
         window: int,
         *,
         fit: str = "best",
-        group: int = 65_536,
+        fill: str = "pad",
+        buffer: int | None = None,
+        refill: int | None = None,
+        group: int | None = None,
         long: str = "split",
         multiple_of: int = 1,
         max_document: int | None = None,
@@ -170,7 +173,7 @@ class Dataset(Opened):
         end_of_document: int | None = None,
         begin_of_document: int | None = None,
     ) -> View[Dataset]:
-        """The view of rows of `window` records that are filled with whole documents.
+        """The view of rows of `window` records that are filled with documents, whole ones or cut.
 
         Within each group of documents that follow one another in a shard, documents go into rows by decreasing length,
         equal ones in their order. So rows are a function of the dataset and these arguments alone, and those of old
@@ -179,8 +182,14 @@ class Dataset(Opened):
         Args:
             window: records of a row.
             fit: "best": a document goes into the row with the least room that holds it; "first": into the first row
-                that does.
-            group: documents of one shard that are packed together.
+                that does. With fill="exact" "best" or "next", see there.
+            fill: "pad": documents are whole and what is left of a row is padding. "exact": rows are filled to the last
+                record, and the last document of each is cut there; its rest is in no row. With fit="next" documents
+                come in their order. With fit="best" the longest one of a buffer that the row has room for comes next,
+                and where none fits the shortest is cut. The last documents of a shard, which fill no row, are in none.
+            buffer: with fill="exact" and fit="best": documents among which one is looked for, 1,000 by default.
+            refill: with it: how many documents come into the buffer together when it has fewer; 128 by default.
+            group: documents of one shard that are packed together, 65,536 by default; not with fill="exact".
             long: what becomes of a document longer than a row: "split" into pieces of a row and the rest; "truncate",
                 its first `window` records; "drop", left out; "refuse", an error.
             multiple_of: each document is padded to a multiple of this number of records.
@@ -218,8 +227,9 @@ class Dataset(Opened):
             >>> view.read([1]).labels.tolist()
             [[2, 3, 4, 5, 6, -100, 2, 3, 4, -100]]
         """
-        more = {"max_document": max_document, "cut": cut, "max_documents": max_documents}
-        rows = resolve_packed(window, fit, group, long, multiple_of, table, **more)
+        filling: Any = {"fit": fit, "fill": fill, "buffer": buffer, "refill": refill, "group": group, "long": long}
+        limits: Any = {"multiple_of": multiple_of, "max_document": max_document, "cut": cut}
+        rows = resolve_packed(window, **filling, **limits, max_documents=max_documents, table=table)
         dataset = self._told_by(end_of_document, begin_of_document)
         return PackedView(dataset, metadata, _names(columns), (), rows)
 

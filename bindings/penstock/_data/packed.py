@@ -12,11 +12,14 @@ from penstock._base.arguments import index, one_of
 from penstock._base.errors import InvalidArgumentError
 from penstock._places.paths import local_path
 
-_FITS = ("best", "first")
+_FITS = ("best", "first", "next")
+FILLS = ("pad", "exact")
 LONG = ("split", "truncate", "drop", "refuse")
 CUTS = ("split", "truncate")
 _STEP_DOCUMENTS = 1 << 18  # between two looks at Ctrl-C
+_GROUP = 65_536
 _MOST_GROUP = (1 << 32) - 1
+_BUFFER, _REFILL = 1_000, 128  # documents of fill="exact"
 
 
 class Packing(NamedTuple):
@@ -26,8 +29,9 @@ class Packing(NamedTuple):
         rows: of the whole view.
         pieces: documents, or pieces of split ones, in all rows.
         documents: of the dataset.
-        left_out: documents that are in no row: empty ones, and with long="drop" those longer than a row.
-        records_left_out: records that are in no row, by long="drop" or "truncate", or cut="truncate".
+        left_out: documents that are in no row: empty ones, with long="drop" those longer than a row, with
+            fill="exact" the last ones of a shard, which fill no row.
+        records_left_out: records that are in no row, by long="drop" or "truncate", cut="truncate" or fill="exact".
         waste: the part of all rows that is padding, 0 to 1.
     """
 
@@ -52,6 +56,9 @@ class Packed:
     max_document: int | None = None
     cut: str | None = None
     max_documents: int | None = None
+    fill: str = "pad"
+    buffer: int | None = None
+    refill: int | None = None
 
     def rule(self) -> _native.PackingRule:
         """As the native side takes it.
@@ -63,50 +70,62 @@ class Packed:
             window=self.window,
             fit=self.fit,
             group=self.group,
-            long_documents=self.long if self.cut is None else self.cut,
+            long_documents=self.cut or ("truncate" if self.fill == "exact" else self.long),
             multiple_of=self.multiple_of,
             max_document=self.max_document or 0,
             max_documents=self.max_documents or 0,
+            fill=self.fill,
+            buffer=self.buffer or 0,
+            refill=self.refill or 0,
         )
 
     def words(self) -> list[str]:
         """The arguments that are not the defaults."""
         said = [f"{self.window}"]
-        for name, default in _DEFAULTS.items():
+        has_buffer = self.buffer is not None
+        for name, default in {**_DEFAULTS, **(_BUFFER_DEFAULTS if has_buffer else {})}.items():
             if getattr(self, name) != default:
                 said.append(f"{name}={getattr(self, name)!r}")
         return said
 
 
+_BUFFER_DEFAULTS = {"buffer": _BUFFER, "refill": _REFILL}
 _DEFAULTS: dict[str, Any] = {
+    "fill": "pad",
     "fit": "best",
-    "group": 65_536,
+    "group": _GROUP,
     "long": "split",
     "multiple_of": 1,
     "max_document": None,
     "cut": None,
     "max_documents": None,
+    "buffer": None,
+    "refill": None,
     "table": None,
 }
 
 
 def resolve(
     window: Any,
-    fit: str = "best",
-    group: Any = 65_536,
-    long: str = "split",
+    *,
+    fit: Any = "best",
+    group: Any = None,
+    long: Any = "split",
     multiple_of: Any = 1,
     table: Any = None,
-    *,
     max_document: Any = None,
     cut: Any = None,
     max_documents: Any = None,
+    fill: Any = "pad",
+    buffer: Any = None,
+    refill: Any = None,
 ) -> Packed:
     """The arguments of `Dataset.packed`, checked.
 
     Raises:
         InvalidArgumentError: one that cannot be.
     """
+    one_of("fill", fill, FILLS)
     one_of("fit", fit, _FITS)
     one_of("long", long, LONG)
     if max_document is not None:
@@ -116,16 +135,25 @@ def resolve(
             f"cut={cut!r}: it says how documents longer than max_document= are cut: give that too, or say by long= "
             "what becomes of those longer than a row"
         )
+    if fill == "exact":
+        _check_exact(group, long, max_document)
+    has_buffer = fill == "exact" and fit == "best"
+    for name, value in (("buffer", buffer), ("refill", refill)):
+        if value is not None and not has_buffer:
+            raise InvalidArgumentError(f'{name}={value!r}: it is of fill="exact" with fit="best": leave it out')
     packed = Packed(
         window=index("window", window, 1),
         fit=fit,
-        group=index("group", group, 1, _MOST_GROUP),
+        group=_GROUP if group is None else index("group", group, 1, _MOST_GROUP),
         long=long,
         multiple_of=index("multiple_of", multiple_of, 1),
         table=None if table is None else str(Path(local_path(table)).absolute()),
         max_document=None if max_document is None else index("max_document", max_document, 1),
         cut=cut,
         max_documents=None if max_documents is None else index("max_documents", max_documents, 1),
+        fill=fill,
+        buffer=(_BUFFER if buffer is None else index("buffer", buffer, 1)) if has_buffer else None,
+        refill=(_REFILL if refill is None else index("refill", refill, 1)) if has_buffer else None,
     )
     packed.rule()
     return packed
@@ -139,6 +167,18 @@ def _checked_cut(cut: Any, long: str) -> str:
     chosen = "split" if cut is None else cut
     one_of("cut", chosen, CUTS)
     return str(chosen)
+
+
+def _check_exact(group: Any, long: str, max_document: Any) -> None:
+    if group is not None:
+        raise InvalidArgumentError(
+            f'group={group!r}: with fill="exact" documents are taken in their order, not in groups: leave it out, or '
+            'say by buffer= among how many fit="best" looks'
+        )
+    if long != "split" and max_document is None:
+        raise InvalidArgumentError(
+            f'long={long!r}: with fill="exact" each document is cut where its row ends: leave it out'
+        )
 
 
 def make_table(dataset: _native.Dataset, packed: Packed) -> _native.PackTable:
@@ -195,17 +235,20 @@ def packing_of(header: _native.PackHeader) -> Packing:
 
 
 def _check_rule(packed: Packed, made: _native.PackingRule) -> None:
-    is_cut = made.max_document > 0
+    is_cut, is_exact = made.max_document > 0, made.fill == "exact"
     seen = Packed(
         window=made.window,
         fit=made.fit,
         group=made.group,
-        long="split" if is_cut else made.long_documents,
+        long="split" if is_cut or is_exact else made.long_documents,
         multiple_of=made.multiple_of,
         table=packed.table,
         max_document=made.max_document or None,
         cut=made.long_documents if is_cut else None,
         max_documents=made.max_documents or None,
+        fill=made.fill,
+        buffer=made.buffer or None,
+        refill=made.refill or None,
     )
     for name in ("window", *_DEFAULTS):
         wanted, found = getattr(packed, name), getattr(seen, name)

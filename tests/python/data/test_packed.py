@@ -59,6 +59,86 @@ def test_no_row_has_more_sequences_than_max_documents(tmp_path):
     assert len(dataset.packed(40, max_documents=2)) > len(dataset.packed(40, max_documents=4)) > len(dataset.packed(40))
 
 
+def in_order(lengths, window, most):
+    """Rows (document, records) as trainers cut them: documents in order, of at most `most`, the last one cut."""
+    rows, row, room = [], [], window
+    for number, length in enumerate(lengths):
+        row.append((number, min(length, most, room)))
+        room -= row[-1][1]
+        if room == 0:
+            rows.append(row)
+            row, room = [], window
+    return rows
+
+
+def from_a_buffer(lengths, window, buffer, refill):
+    """Likewise by the longest one of a buffer that fits, else the shortest, which is cut."""
+    coming, waiting, rows, row, room = list(enumerate(lengths)), [], [], [], window
+    while coming or waiting:
+        while coming and len(waiting) < buffer:
+            waiting, coming = waiting + coming[:refill], coming[refill:]
+        fitting = [each for each in waiting if each[1] <= room]
+        chosen = max(fitting, key=lambda each: each[1]) if fitting else min(waiting, key=lambda each: each[1])
+        waiting.remove(chosen)
+        row.append((chosen[0], min(chosen[1], room)))
+        room -= row[-1][1]
+        if room == 0:
+            rows.append(row)
+            row, room = [], window
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("options", "rule"),
+    [
+        ({"fit": "next"}, lambda lengths: in_order(lengths, 40, 1000)),
+        ({"fit": "next", "max_document": 16, "cut": "truncate"}, lambda lengths: in_order(lengths, 40, 16)),
+        ({}, lambda lengths: from_a_buffer(lengths, 40, 1000, 128)),
+        ({"buffer": 20, "refill": 1}, lambda lengths: from_a_buffer(lengths, 40, 20, 1)),
+        ({"buffer": 3}, lambda lengths: from_a_buffer(lengths, 40, 3, 128)),
+        ({"fit": "best", "buffer": 9, "refill": 7}, lambda lengths: from_a_buffer(lengths, 40, 9, 7)),
+    ],
+)
+def test_exact_rows_are_those_that_trainers_cut(tmp_path, options, rule):
+    shards = [np.random.default_rng(seed).integers(1, 90, count).tolist() for seed, count in ((1, 150), (2, 60))]
+    dataset, _ = compact(tmp_path, shards)
+    view = dataset.packed(40, fill="exact", **options)
+    wanted, before = [], 0
+    for lengths in shards:  # rows end with their shard
+        wanted += [[(before + number, kept) for number, kept in row] for row in rule(lengths)]
+        before += len(lengths)
+    starts = [0, len(shards[0])]
+    found = [[(starts[s.id[0]] + s.id[1], s.stop - s.start) for s in view[i].spans] for i in range(len(view))]
+    assert found == wanted
+    assert view.waste == 0 and all(span.begins for one in view for span in one.spans)
+    documents = dataset.documents()
+    for number, row in enumerate(wanted):
+        records = np.concatenate([documents[each]["token"][:kept] for each, kept in row])
+        assert view[number]["token"].tolist() == records.tolist() and len(records) == 40
+    there = {each for row in wanted for each, _ in row}
+    assert view.packing.left_out == sum(map(len, shards)) - len(there)
+    assert view.packing.records_left_out == sum(map(sum, shards)) - 40 * len(view)
+
+
+@pytest.mark.parametrize("options", [{"fit": "next"}, {"buffer": 8, "refill": 3}, {"fit": "next", "max_document": 9}])
+def test_exact_rows_resume_at_every_step_on_other_ranks(tmp_path, options):
+    dataset, _ = compact(tmp_path, [np.random.default_rng(3).integers(1, 30, 90).tolist()])
+    view = dataset.packed(25, fill="exact", **options)
+    made = {"global_batch_size": 60, "seed": 5, "epochs": 12, "framework": "numpy", "columns": ["cu_seqlens"]}
+    with penstock.Loader(view, **made) as loader:
+        batches = [(snapshot(batch), batch.state_dict()) for batch in loader]
+    assert sorted(batches[0][0]["indices"][: len(view)].tolist()) == list(range(len(view)))  # each once an epoch
+    for step, (_, state) in enumerate(batches[:-1]):
+        ranks = 1 + step % 5
+        rows = []
+        for rank in range(ranks):
+            with penstock.Loader(view, **made, rank=rank, world_size=ranks) as loader:
+                loader.load_state_dict(state)
+                rows.append(next(loader)["token"])
+        wanted = batches[step + 1][0]["token"]
+        assert all((part == wanted[rank::ranks]).all() for rank, part in enumerate(rows))
+
+
 def test_a_table_in_a_file_gives_the_same_view(tmp_path, capsys):
     dataset, _ = compact(tmp_path, LENGTHS)
     path = tmp_path / "table"
@@ -93,6 +173,17 @@ def test_a_table_in_a_file_gives_the_same_view(tmp_path, capsys):
         ({"max_document": 4}, "cut='truncate'"),
     ):
         refused(named, dataset.packed, 9, **wrong, table=limited)
+    exact = tmp_path / "exact"
+    assert main([*command[:-1], str(exact), "--fill", "exact", "--buffer", "3"]) == 0
+    tabled = dataset.packed(9, fill="exact", buffer=3, table=exact)
+    assert tabled.packing == dataset.packed(9, fill="exact", buffer=3).packing
+    for wrong, named in (
+        ({}, "fill='exact'"),
+        ({"fill": "exact"}, "buffer=3"),
+        ({"fill": "exact", "fit": "next"}, "fit='best'"),
+        ({"fill": "exact", "buffer": 3, "refill": 2}, "refill=128"),
+    ):
+        refused(named, dataset.packed, 9, **wrong, table=exact)
     refused(r"fingerprint.*penstock pack", dataset.select([0, 2]).packed, 9, table=path)
     assert main(command) != 0 and "there already" in capsys.readouterr().err
 
@@ -107,6 +198,7 @@ def test_a_state_belongs_to_one_packing_and_a_position_to_rows_of_one_length(tmp
         (dataset.packed(9, fit="first"), "fit"),
         (dataset.packed(9, group=2), "group"),
         (dataset.packed(9, long="drop"), "long"),
+        (dataset.packed(9, fill="exact"), "fill"),
         (dataset.packed(9, max_document=4), "max_document"),
         (dataset.packed(9, max_documents=4), "max_documents"),
         (dataset.windows(9), "view"),
@@ -133,6 +225,19 @@ def test_what_cannot_be_packed_is_refused(tmp_path, monkeypatch):
         ("group", {"group": 0}),
         ("long='keep'", {"long": "keep"}),
         ("multiple_of=2", {"multiple_of": 2}),
+        ("fill='full'", {"fill": "full"}),
+        ("group=3: .*buffer=", {"fill": "exact", "group": 3}),
+        ("group=65536", {"fill": "exact", "group": 65536}),
+        ("long='drop'", {"fill": "exact", "long": "drop"}),
+        ("multiple_of=3", {"fill": "exact", "multiple_of": 3}),
+        ('fit="first"', {"fill": "exact", "fit": "first"}),
+        ('fit="next".*fill="exact"', {"fit": "next"}),
+        ("buffer=3", {"buffer": 3}),
+        ("refill=3", {"fill": "exact", "fit": "next", "refill": 3}),
+        ("buffer=0", {"fill": "exact", "buffer": 0}),
+        ("max_document=10: a row has 9", {"fill": "exact", "max_document": 10, "cut": "split"}),
+        ("max_documents=2: 2 documents of", {"fill": "exact", "fit": "next", "max_documents": 2}),
+        ("none of its .* documents .*fill one", {"fill": "exact", "window": 4000}),
         ("max_documents=1: .*at least 2", {"max_documents": 1}),
         ("max_documents=0", {"max_documents": 0}),
         ("max_document=0", {"max_document": 0}),
