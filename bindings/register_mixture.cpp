@@ -34,7 +34,7 @@ using StageTuple = std::tuple<PlaceTuple, std::uint64_t, std::vector<std::uint64
 
 std::shared_ptr<MixturePlan> make_plan(std::vector<std::string> names, const std::vector<StageTuple>& stages,
                                        const std::vector<std::optional<std::uint64_t>>& caps, std::uint64_t window,
-                                       std::uint64_t group, const std::optional<PlaceTuple>& end) {
+                                       std::uint64_t group, const std::optional<PlaceTuple>& end, bool are_packed) {
   shuffle::MixtureSpec spec;
   spec.names = std::move(names);
   for (const auto& cap : caps) spec.caps.push_back(cap.value_or(Order::kNever));
@@ -43,6 +43,7 @@ std::shared_ptr<MixturePlan> make_plan(std::vector<std::string> names, const std
   }
   spec.window = window;
   spec.group = group;
+  spec.are_packed = are_packed;
   if (end) spec.end = shuffle::MixturePlace{end->first, end->second};
   const Unlocked released;
   return std::make_shared<MixturePlan>(std::move(spec));
@@ -74,7 +75,7 @@ std::shared_ptr<Mixture> make_mixture(const std::shared_ptr<MixturePlan>& plan,
 void register_mixture(py::module_& module) {
   py::class_<MixturePlan, std::shared_ptr<MixturePlan>>(module, "MixturePlan", "What stages make of sources.")
       .def(py::init(&make_plan), py::kw_only(), py::arg("names"), py::arg("stages"), py::arg("caps"), py::arg("window"),
-           py::arg("group"), py::arg("end"))
+           py::arg("group"), py::arg("end"), py::arg("are_packed"))
       .def(
           "count",
           [](const MixturePlan& plan, std::uint64_t position) {

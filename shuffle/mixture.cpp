@@ -148,7 +148,7 @@ std::string Mixture::identity(std::uint64_t position) const {
     if (stage.unit != stage.begin) entry["unit"] = stage.unit;
     if (stage.window != spec.window) {
       entry["window"] = stage.window;
-      entry["group"] = spec.group;
+      if (!spec.are_packed) entry["group"] = spec.group;
     }
     stages.push_back(std::move(entry));
   }

@@ -47,7 +47,7 @@ void MixturePlan::add_course(const MixtureStageSpec& stage, std::size_t number) 
   MixtureStages::check_weights(stage.weights, number);
   Course course;
   course.window = stage.window == 0 ? spec_.window : stage.window;
-  if (course.window != spec_.window) {
+  if (course.window != spec_.window && !spec_.are_packed) {
     if (spec_.window == 0) refuse(fmt::format("stage {}: window={}: documents have no window", number, stage.window));
     if (spec_.window % course.window != 0) {
       refuse(fmt::format("stage {}: window={}: it must divide the view's window, {}", number, course.window,
@@ -76,7 +76,7 @@ void MixturePlan::add_course(const MixtureStageSpec& stage, std::size_t number) 
     course.begin_tokens = before.begin_tokens + Wide{course.begin - before.begin} * before.window;
     course.unit = before.unit + (course.begin - before.begin) / before.parts;
   }
-  const auto known = std::find(windows_.begin(), windows_.end(), course.window);
+  const auto known = spec_.are_packed ? windows_.begin() : std::find(windows_.begin(), windows_.end(), course.window);
   course.window_number = static_cast<std::uint32_t>(known - windows_.begin());
   if (known == windows_.end()) windows_.push_back(course.window);
   courses_.push_back(course);

@@ -38,6 +38,7 @@ struct MixtureSpec {
   std::uint64_t window = 0;  // L; 0: documents
   std::uint64_t group = 1;   // units
   std::optional<MixturePlace> end;
+  bool are_packed = false;  // a stage's sources have rows of its window: units are not cut into windows
 };
 
 class MixturePlan {

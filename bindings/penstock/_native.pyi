@@ -299,6 +299,7 @@ class MixturePlan:
         window: typing.SupportsInt | typing.SupportsIndex,
         group: typing.SupportsInt | typing.SupportsIndex,
         end: tuple[typing.SupportsInt | typing.SupportsIndex, bool] | None,
+        are_packed: bool,
     ) -> None: ...
     def count(self, position: typing.SupportsInt | typing.SupportsIndex) -> list[int]:
         """

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import penstock
-from dimensions import DRAWS, Case
+from dimensions import DRAWS, PACKED, Case
 from observations import Given
 from orders import Epochs, order_of
 from penstock import Mixture, Stage
 from positions import NEVER
-from sources import Library, Source, make_source
+from sources import Library, Source, make_source, packing_of
 
 MEMBERS = {
     "none": "a",
@@ -180,15 +180,20 @@ class MixtureJob:
 
     def _check_epochs(self, number: int, source: Source) -> None:
         """Each observation at most once an epoch, and epochs before the last one are whole, in parts of a window."""
-        seen: Counter[tuple[int, int]] = Counter()
+        seen: Counter[tuple[int, int, int]] = Counter()
         for position in range(self.end):
             pick = self._picks[position]
             if pick["source"] == number:
-                parts = source.window // self._windows[position] if source.window else 1
-                seen[int(pick["epoch"]), int(pick["index"]) // parts] += 12 // parts
+                window = self._windows[position]
+                whole = not source.window or self.case["view"] in PACKED
+                parts = 1 if whole else source.window // window
+                length = window if whole else source.window  # each has epochs of its own
+                seen[length, int(pick["epoch"]), int(pick["index"]) // parts] += 12 // parts
         assert all(each <= 12 for each in seen.values()), seen
-        by_epoch = Counter(epoch for epoch, _ in seen)
-        assert all(by_epoch[epoch] == len(source.numbers) for epoch in range(max(by_epoch, default=0)))
+        by_epoch = Counter((length, epoch) for length, epoch, _ in seen)
+        last = {length: max(epoch for each, epoch in by_epoch if each == length) for length, _ in by_epoch}
+        for length, end in last.items():
+            assert all(by_epoch[length, epoch] == source.size(length) for epoch in range(end))
 
 
 def _plan(case: Case, names: list[str], window: int) -> dict[str, Any]:
@@ -201,10 +206,12 @@ def _plan(case: Case, names: list[str], window: int) -> dict[str, Any]:
     if kind == "stages":
         first = Stage({names[0]: 1, names[1]: 2})
         return {"stages": [first, Stage(at=20), Stage({names[2]: 1}, at=44)], "caps": {names[1]: 17}, "end": 67}
-    short = window // 2
+    short: dict[str, Any] = {"window": window // 2}
+    if case["view"] in PACKED and (limit := packing_of(case, window // 2).max_document):
+        short["max_document"] = limit
     if kind == "short":
-        return {"stages": [Stage(window=short), Stage(at=18)], "end": 50, "group": 3}
-    middle = Stage({names[0]: 1, names[1]: 1}, window=short, at=14)
+        return {"stages": [Stage(**short), Stage(at=18)], "end": 50, "group": 3}
+    middle = Stage({names[0]: 1, names[1]: 1}, **short, at=14)
     return {"stages": [Stage(), middle, Stage({names[0]: 2, names[1]: 1}, at=33)], "end": 66, "group": 4}
 
 

@@ -104,6 +104,10 @@ class Kind(Loadable):
     def _check_cut(self, name: str) -> None:
         """Refuses windows that cannot be cut into shorter ones; `name` is the mixture's."""
 
+    def _packed_again(self, name: str, window: int, max_document: int | None) -> Any:
+        """The same documents packed for another length; `name` is the mixture's."""
+        raise InvalidArgumentError(f"sources[{name!r}]: {self!r} has no packed rows")
+
     def _cut(self, window: int) -> _native.Source:
         """The same records in windows of another length that divides this one's."""
         raise InvalidArgumentError(f"{self!r} has no windows to cut")

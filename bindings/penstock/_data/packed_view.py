@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from penstock import _native
@@ -59,11 +60,28 @@ class PackedView(View[Of]):
             )
         return Bounds()
 
-    def _check_cut(self, name: str) -> None:
-        raise InvalidArgumentError(
-            f"sources[{name!r}]: packed rows are packed for one window, and a stage has another: give "
-            "dataset.packed of that window in a mixture of its own"
-        )
+    def _packed_again(self, name: str, window: int, max_document: int | None) -> PackedView[Of]:
+        rows = self.rows
+        what = f"sources[{name!r}]: a stage has rows of {window:,}"
+        if self._steps:
+            raise InvalidArgumentError(
+                f"{what}, and {self!r} is a part of rows of another length: give the whole view; hold out shards by "
+                "dataset.select"
+            )
+        if rows.table is not None:
+            raise InvalidArgumentError(f"{what}, and table={rows.table!r} is of rows of {rows.window:,}: leave it out")
+        if max_document is not None and rows.long != "split":
+            raise InvalidArgumentError(
+                f"{what} with max_document={max_document}, and {self!r} says by long= what becomes of long documents: "
+                "leave it out"
+            )
+        cut = rows.cut if max_document is None else rows.cut or "split"
+        rows = replace(rows, window=window, max_document=max_document or rows.max_document, cut=cut)
+        try:
+            rows.rule()
+            return PackedView(self.dataset, self.metadata, self.columns, (), rows)
+        except InvalidArgumentError as error:
+            raise InvalidArgumentError(f"{what}: {error}") from error
 
     def _check_growable(self, what: str) -> None:
         if self.rows.table is not None:

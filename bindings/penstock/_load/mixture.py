@@ -18,6 +18,7 @@ from penstock._load.mixture_file import read_mixture
 from penstock._load.mixture_sources import checked_sources
 from penstock._load.mixture_stages import MixtureRun, MixtureStage, Place, Stage, Tokens, place
 from penstock._load.orders import Order
+from penstock._load.packing_lengths import Lengths
 from penstock._places.paths import PathLike
 
 SourceOrder = str | Order | Mapping[str, str | Order]
@@ -82,26 +83,28 @@ class Mixture(Loadable):
         self.names = list(self.sources)
         self.first = next(iter(self.sources.values()))
         given = [_checked_stage(stage, number, self.names) for number, stage in enumerate(_as_list(stages))]
-        if any(stage.window not in (None, self.first.window) for stage in given):
+        self._lengths = Lengths(self.sources, given)
+        if not self._lengths.are_packed and any(stage.window not in (None, self.first.window) for stage in given):
             for name, view in self.sources.items():
                 view._check_cut(name)
         most = self._caps(caps, epochs)
         self._arguments = (self.sources, given, dict(caps or {}), dict(epochs or {}), end, group)
         self._plan = _native.MixturePlan(
-            names=self.names,
-            stages=[self._native_stage(stage) for stage in given],
+            names=self._lengths.names,
+            stages=[self._native_stage(number, stage) for number, stage in enumerate(given)],
             caps=most,
             window=self.first.window,
             group=index("group", group, 1),
             end=None if end is None else _pair(place("end", end)),
+            are_packed=self._lengths.are_packed,
         )
 
-    def _native_stage(self, stage: Stage) -> tuple[tuple[int, bool], int, list[int]]:
+    def _native_stage(self, number: int, stage: Stage) -> tuple[tuple[int, bool], int, list[int]]:
         weights = [1] * len(self.names) if stage.weights is None else [stage.weights.get(n, 0) for n in self.names]
-        return _pair(stage.at or 0), stage.window or 0, weights
+        return _pair(stage.at or 0), stage.window or 0, self._lengths.weights(number, weights)
 
     def _caps(self, caps: Mapping[str, int] | None, epochs: Mapping[str, int] | None) -> list[int | None]:
-        found: dict[str, int] = {}
+        found: dict[str, tuple[int, str]] = {}
         for what, given in (("caps", caps or {}), ("epochs", epochs or {})):
             if not isinstance(given, Mapping):
                 raise InvalidArgumentError(f"{what}={given!r:.80}: {{name: integer}} is wanted")
@@ -109,15 +112,22 @@ class Mixture(Loadable):
                 _check_name(what, name, self.names)
                 if name in found:
                     raise InvalidArgumentError(f"caps and epochs both have {name!r}: give one of them")
-                size = len(self.sources[name]) if what == "epochs" else 1
-                number = index(f"{what}[{name!r}]", value, 1)
-                if number * size > MOST:
-                    raise InvalidArgumentError(
-                        f"{what}[{name!r}]={number}: that many passes over {size:,} observations are more than "
-                        "2^64 - 1: leave it out for no cap"
-                    )
-                found[name] = number * size
-        return [found.get(name) for name in self.names]
+                found[name] = index(f"{what}[{name!r}]", value, 1), what
+        return [self._cap(name, view, *found.get(name, (None, ""))) for name, view in self._all_views()]
+
+    def _cap(self, name: str, view: View, number: int | None, what: str) -> int | None:
+        size = len(view) if what == "epochs" else 1
+        if number is not None and number * size > MOST:
+            raise InvalidArgumentError(
+                f"{what}[{name!r}]={number}: that many passes over {size:,} observations are more than 2^64 - 1: leave "
+                "it out for no cap"
+            )
+        return None if number is None else number * size
+
+    def _all_views(self) -> list[tuple[str, View]]:
+        """(name, view) of the plan's sources; where no stage uses one, the view that is given."""
+        views = [(name, view) for name, view in self.sources.items()] * len(self._lengths.windows)
+        return [(name, own or view) for (name, view), own in zip(views, self._lengths.views, strict=True)]
 
     # --- what loaders ask
 
@@ -125,16 +135,23 @@ class Mixture(Loadable):
         return self.sources
 
     def _order(self, given: SourceOrder, seed: int, resolve: Resolve) -> _native.Order:
-        chosen = dict.fromkeys(self.names, "uniform" if isinstance(given, Mapping) else given)
-        if isinstance(given, Mapping):
-            for name, each in given.items():
-                _check_name("order", name, self.names)
-                chosen[name] = each
+        chosen: dict[str, Any] = {}
+        for name, each in given.items() if isinstance(given, Mapping) else ():
+            _check_name("order", name, self._lengths.names)
+            chosen[name] = each
+        default = "uniform" if isinstance(given, Mapping) else given
         number = index("seed", seed)
-        orders = [
-            resolve(chosen[name], len(view), _native.MixtureOrder.source_seed(number, name))
-            for name, view in self.sources.items()
-        ]
+        orders = []
+        for (name, view), called in zip(self._all_views(), self._lengths.names, strict=True):
+            order = chosen.get(called, chosen.get(name, default))
+            try:
+                orders.append(resolve(order, len(view), _native.MixtureOrder.source_seed(number, called)))
+            except InvalidArgumentError as error:
+                if called == name:
+                    raise
+                raise InvalidArgumentError(
+                    f"order of {called!r}, of which it may be one of its own: {error}"
+                ) from error
         return _native.MixtureOrder(self._plan, orders, number)
 
     def _ends(self, epochs: int | None, per_epoch: bool) -> tuple[int | None, bool]:
@@ -153,16 +170,17 @@ class Mixture(Loadable):
             )
 
     def _identities(self) -> list[_native.SourceIdentity]:
-        return [view._source.identity.named(name) for name, view in self.sources.items()]
+        named = zip(self._lengths.names, self._lengths.views, strict=True)
+        return [view._source.identity.named(name) for name, view in named if view is not None]
 
     def _native_sources(self) -> list[_native.Source]:
-        found = [view._source for view in self.sources.values()]
+        found = [view._source for _, view in self._all_views()]
         for window in self._plan.windows[1:]:
             found += [view._cut(window) for view in self.sources.values()]
         return found
 
     def _windows(self) -> list[int]:
-        return list(self._plan.windows)
+        return self._lengths.windows if self._lengths.are_packed else list(self._plan.windows)
 
     def _window_changes(self) -> list[tuple[int, int]]:
         changes: list[tuple[int, int]] = []
@@ -179,8 +197,8 @@ class Mixture(Loadable):
             )
         if len(self._windows()) > 1:
             raise InvalidArgumentError(
-                "cost: arrays are of the views' observations, which stages of shorter windows cut: use 'attention' or "
-                "'tokens'"
+                "cost: arrays are of the views' observations, and stages have those of other lengths: use 'attention' "
+                "or 'tokens'"
             )
         return given
 
@@ -205,7 +223,7 @@ class Mixture(Loadable):
                 begin,
                 tokens if has_tokens else None,
                 window if has_tokens else None,
-                {self.names[number]: weight for number, weight in weights},
+                {self.names[number % len(self.names)]: weight for number, weight in weights},
                 implied,
             )
             for begin, tokens, window, weights, implied in self._plan.stages()
@@ -223,7 +241,10 @@ class Mixture(Loadable):
         Raises:
             InvalidArgumentError: a position after no source is left.
         """
-        return dict(zip(self.names, self._plan.count(self._position("position", position)), strict=True))
+        return dict(zip(self.names, self._count(self._position("position", position)), strict=True))
+
+    def _count(self, position: int) -> list[int]:
+        return self._lengths.by_source(self._plan.count(position))
 
     def plan(self, until: Place | None = None, points: int = 100) -> MixtureRun:
         """What each source has given at `points` equally spaced positions from 0 to `until`.
@@ -245,8 +266,8 @@ class Mixture(Loadable):
                 f"plan: until position {last:,}, where the run has given {tokens_then:,} tokens: at most 2^63 - 1"
             )
         position = [last * number // (wanted - 1) for number in range(wanted)]
-        table = np.array([self._plan.count(each) for each in position], np.int64)
-        passes = self._passes(position) / [len(view) for view in self.sources.values()]
+        table = np.array([self._count(each) for each in position], np.int64)
+        passes = self._passes(position)
         steps = np.diff(table, axis=0)
         first = self.stages[0].weights
         parts = np.concatenate([[[first.get(name, 0) for name in self.names]], steps]).astype(np.float64)
@@ -262,17 +283,19 @@ class Mixture(Loadable):
         return MixtureRun(np.array(position, np.int64), tokens, by_name(table), by_name(share), by_name(passes))
 
     def _passes(self, positions: list[int]) -> npt.NDArray[np.float64]:
-        """Observations of the view that each source has given before each position: [positions, sources]."""
+        """Passes over its view, at all lengths, that each source has given before a position: [positions, sources]."""
         changes = self._window_changes()
-        found = np.zeros((len(positions), len(self.names)))
+        sizes = [len(view) for _, view in self._all_views()]
+        found = np.zeros((len(positions), len(sizes)))
         for number, (begin, window) in enumerate(changes):
             end = changes[number + 1][0] if number + 1 < len(changes) else MOST
-            parts = self.first.window // window if window else 1
+            parts = self.first.window // window if window and not self._lengths.are_packed else 1
             before = np.array(self._plan.count(begin), np.float64)
             for row, position in enumerate(positions):
                 if position > begin:
                     found[row] += (np.array(self._plan.count(min(position, end)), np.float64) - before) / parts
-        return found
+        passes: npt.NDArray[np.float64] = (found / sizes).reshape(len(positions), -1, len(self.names)).sum(axis=1)
+        return passes
 
     def _position(self, name: str, where: Place) -> int:
         return self._plan.position_of(*_pair(place(name, where)))

@@ -38,7 +38,8 @@ class Stage:
 
     Attributes:
         weights: {name: integer of at least 0}; a source that is not named has 0. None: all have the same weight.
-        window: of its observations: a divisor of the view's window; None: the view's.
+        window: of its observations: a divisor of the view's window, of packed rows any length; None: the view's.
+        max_document: of packed rows: `max_document` of its rows; None: the view's.
         at: where it begins: a position or `Tokens` of the run; None for the first stage, which begins at 0.
 
     Examples:
@@ -48,19 +49,26 @@ class Stage:
     """
 
     def __init__(
-        self, weights: Mapping[str, int] | None = None, *, window: int | None = None, at: Place | None = None
+        self,
+        weights: Mapping[str, int] | None = None,
+        *,
+        window: int | None = None,
+        max_document: int | None = None,
+        at: Place | None = None,
     ) -> None:
         """Keeps what it is; the mixture checks it against its sources."""
         if weights is not None and not isinstance(weights, Mapping):
             raise InvalidArgumentError(f"Stage: weights {weights!r:.80}: {{name: integer}} is wanted, or None")
         self.weights = None if weights is None else dict(weights)
         self.window = None if window is None else index("Stage: window", window, 1)
+        self.max_document = None if max_document is None else index("Stage: max_document", max_document, 1)
         self.at = None if at is None else place("Stage: at", at)
 
     def __repr__(self) -> str:
         """As it was made."""
         given = [] if self.weights is None else [repr(self.weights)]
-        given += [f"{name}={getattr(self, name)!r}" for name in ("window", "at") if getattr(self, name) is not None]
+        names = [name for name in ("window", "max_document", "at") if getattr(self, name) is not None]
+        given += [f"{name}={getattr(self, name)!r}" for name in names]
         return f"Stage({', '.join(given)})"
 
 

@@ -181,7 +181,6 @@ def test_what_cannot_be_is_refused_in_words(views, datasets):
         (r"sources: 'a\\ud800' is no name", {"a\ud800": views["web"]}, [Stage()], {}),
         ("at least one penstock.Stage", two, [], {}),
         ("documents have no window", documents, [Stage(), Stage(at=Tokens(5))], {}),
-        ("packed for one window", {"web": web.packed(64)}, [Stage(window=32)], {}),
         ("are padded otherwise", {**documents, "web": web.documents().padded()}, [Stage()], {}),
     ]  # fmt: skip
     for words, sources, stages, options in mixtures:
