@@ -110,6 +110,23 @@ void compare_others(const json& saved, const json& now, const std::set<std::stri
   }
 }
 
+/// "slice" for "slice" and "slice2": sub-views of sub-views number their members.
+std::string_view without_number(std::string_view key) {
+  return key.substr(0, key.find_last_not_of("0123456789") + 1);
+}
+
+// Of a view of documents that a condition chose: the digests tell nobody anything.
+std::string choice_text(const std::string& what, const json* saved, const json* now) {
+  const auto condition = [](const json* where) { return where == nullptr ? nullptr : find_saved(*where, "condition"); };
+  const json* const before = condition(saved);
+  const json* const after = condition(now);
+  if (!same_json(before, after)) return difference_text(what, before, after);
+  const auto count = [](const json* where) { return value_text(find_saved(*where, "count"), true); };
+  return fmt::format(
+      "{} {}: it chose {} documents when the state was saved, now {}, or other ones: the columns changed", what,
+      value_text(before, false), count(saved), count(now));
+}
+
 void compare_source(const json& saved, const json& now, const std::string& prefix, Differences& out) {
   // Only the fingerprint decides: the same records in other shards are the same dataset.
   const auto saved_print = saved["dataset"]["fingerprint"].get<std::string>();
@@ -131,7 +148,9 @@ void compare_source(const json& saved, const json& now, const std::string& prefi
   for (const std::string& key : all_keys(saved_view, now_view)) {
     const json* a = find_saved(saved_view, key);
     const json* b = find_saved(now_view, key);
-    if (!same_json(a, b)) out.push_back(difference_text(prefix + key_text(key), a, b));
+    if (same_json(a, b)) continue;
+    const bool is_where = without_number(key) == "where";
+    out.push_back(is_where ? choice_text(prefix + key_text(key), a, b) : difference_text(prefix + key_text(key), a, b));
   }
 }
 
@@ -139,11 +158,6 @@ void check_keys(const json& object, const std::set<std::string_view>& known, con
   for (const auto& [key, value] : object.items()) {
     if (!known.contains(key)) refuse_saved_job(fmt::format("{} has {}, which is unknown", what, key_text(key)));
   }
-}
-
-/// "slice" for "slice" and "slice2": sub-views of sub-views number their members.
-std::string_view without_number(std::string_view key) {
-  return key.substr(0, key.find_last_not_of("0123456789") + 1);
 }
 
 /// Refuses members that no view of this version has: views of later stages are compared with none.
@@ -156,7 +170,7 @@ void check_view(const json& view, const std::string& what) {
         "max_documents", "multiple_of", "refill", "window"}},
       {"entries", {"kind"}},
       {"collection", {"kind"}}};
-  static const std::set<std::string_view> of_parts{"cut", "selection", "slice", "split"};
+  static const std::set<std::string_view> of_parts{"cut", "selection", "slice", "split", "where"};
   const json* kind = find_saved(view, "kind");
   const auto known =
       kind != nullptr && kind->is_string() ? of_kind.find(kind->get_ref<const std::string&>()) : of_kind.end();

@@ -68,6 +68,16 @@ SubView::SubView(std::shared_ptr<const Source> base, std::vector<std::uint64_t> 
   say(numbers.size(), "selection", fmt::format(R"({{"count":{},"digest":"{}"}})", numbers.size(), hex_of(digest)));
 }
 
+SubView::SubView(std::shared_ptr<const Source> base, std::shared_ptr<const Chosen> chosen, std::string_view said)
+    : SubView(std::move(base), Numbers(Where{std::move(chosen)})) {
+  const Chosen& known = *std::get<Where>(numbers_).chosen;
+  if (known.size() != info_.size) {
+    raise(ErrorKind::InvalidArgument, "a choice among {} observations, the view has {}", with_commas(known.size()),
+          with_commas(info_.size));
+  }
+  say(known.count(), "where", said);
+}
+
 SubView::SubView(std::shared_ptr<const Source> base, const Split& split) : SubView(std::move(base), Numbers(split)) {
   if (split.one_in < 2) {
     raise(ErrorKind::InvalidArgument, "one_in={}: one of at least 2 observations is held out", split.one_in);

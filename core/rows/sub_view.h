@@ -1,9 +1,10 @@
-// SubView: some observations of another source, numbered anew: a slice of it, those of a table, a part of a split, or
-// the parts of longer ones.
+// SubView: some observations of another source, numbered anew: a slice of it, those of a table, those that a condition
+// chose, a part of a split, or the parts of longer ones.
 //
 // The source reads; a sub-view only translates numbers, in constant time. Any thread.
 #pragma once
 
+#include "core/rows/chosen.h"
 #include "core/rows/source.h"
 #include "core/rows/split.h"
 
@@ -43,6 +44,9 @@ class SubView final : public Source {
   /// Observation i is observation selected[i] of the other source. Throws InvalidArgument for one beyond the source,
   /// and for one that comes twice: an epoch gives each observation once.
   SubView(std::shared_ptr<const Source> base, std::vector<std::uint64_t> selected);
+  /// Those of the other source that are chosen, in its order; `said`, a JSON object, is what the view says of the
+  /// choice. Throws InvalidArgument unless `chosen` is of as many observations as the source has.
+  SubView(std::shared_ptr<const Source> base, std::shared_ptr<const Chosen> chosen, std::string_view said);
   /// A part of the other source's observations. Throws InvalidArgument for one_in below 2.
   SubView(std::shared_ptr<const Source> base, const Split& split);
   /// The other source has the parts of the whole view of `cut.units`. Throws InvalidArgument for no parts, or more
@@ -65,7 +69,11 @@ class SubView final : public Source {
     std::vector<std::uint64_t> numbers;
     [[nodiscard]] std::uint64_t at(std::uint64_t i) const noexcept { return numbers[i]; }
   };
-  using Numbers = std::variant<SliceRange, Selected, Split, UnitParts>;
+  struct Where {
+    std::shared_ptr<const Chosen> chosen;
+    [[nodiscard]] std::uint64_t at(std::uint64_t i) const noexcept { return chosen->at(i); }
+  };
+  using Numbers = std::variant<SliceRange, Selected, Split, UnitParts, Where>;
 
   SubView(std::shared_ptr<const Source> base, Numbers numbers);
   static unsigned depth_of(const Source& base) noexcept;

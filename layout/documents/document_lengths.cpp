@@ -18,20 +18,17 @@ namespace {
 
 constexpr std::uint64_t kChunkDocuments = 1U << 18;
 
+// `out` has one place more than there are documents, here and below.
 void read_compact(const Shard& shard, std::uint64_t first, std::span<std::uint64_t> out, BlockReader& reader) {
   constexpr std::uint64_t kBytes = sizeof(CompactIndexEntry);
-  const std::byte* const entries = reader.read(first * kBytes, (out.size() + 1) * kBytes).data();
-  check_span_starts(shard, entries, first, first + out.size());
-  for (std::uint64_t i = 0; i < out.size(); ++i) {
-    out[i] = load_span_start(entries, i + 1).first_record - load_span_start(entries, i).first_record;
-  }
+  const std::byte* const entries = reader.read(first * kBytes, out.size() * kBytes).data();
+  check_span_starts(shard, entries, first, first + out.size() - 1);
+  for (std::uint64_t i = 0; i < out.size(); ++i) out[i] = load_span_start(entries, i).first_record;
 }
 
 void read_bounds(const Shard& shard, std::uint64_t first, std::span<std::uint64_t> out, BlockReader& reader) {
-  const DocumentBounds::Place place = shard.bounds->place(first, first + out.size());
-  std::vector<std::uint64_t> starts(out.size() + 1);
-  shard.bounds->starts(shard, first, reader.read(place.offset, place.bytes).data(), starts);
-  for (std::size_t i = 0; i < out.size(); ++i) out[i] = starts[i + 1] - starts[i];
+  const DocumentBounds::Place place = shard.bounds->place(first, first + out.size() - 1);
+  shard.bounds->starts(shard, first, reader.read(place.offset, place.bytes).data(), out);
 }
 
 // Where each of the sequences begins, which do not fall, and where the documents that begin there do.
@@ -41,10 +38,9 @@ void read_megatron(const Shard& shard, std::uint64_t first, std::span<std::uint6
     raise(ErrorKind::Corruption, "{}: document {} ends before it begins: the file changed after it was opened",
           shard.index.path(), with_commas(document));
   };
-  const auto numbers = reader.read(index.documents_offset + 8 * first, 8 * (out.size() + 1));
-  std::vector<std::uint64_t> sequences(out.size() + 1);
+  const auto numbers = reader.read(index.documents_offset + 8 * first, 8 * out.size());
+  std::vector<std::uint64_t> sequences(out.size());
   std::memcpy(sequences.data(), numbers.data(), numbers.size());
-  std::vector<std::uint64_t> tokens(sequences.size());
   constexpr std::uint64_t kMostSequences = kChunkDocuments;
   for (std::size_t i = 0; i < sequences.size();) {
     const std::uint64_t from = sequences[i];
@@ -56,39 +52,24 @@ void read_megatron(const Shard& shard, std::uint64_t first, std::span<std::uint6
       const std::uint64_t sequence = sequences[i];
       if (sequence < from || sequence > index.sequences) fail(first + i);
       if (sequence - from >= count && sequence < index.sequences) break;
-      tokens[i] = sequence == index.sequences ? shard.records : megatron_token(shard, pointers + 8 * (sequence - from));
+      out[i] = sequence == index.sequences ? shard.records : megatron_token(shard, pointers + 8 * (sequence - from));
     }
     if (i == before) fail(first + i);
   }
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    if (tokens[i + 1] < tokens[i]) fail(first + i);
-    out[i] = tokens[i + 1] - tokens[i];
+  for (std::size_t i = 1; i < out.size(); ++i) {
+    if (out[i] < out[i - 1]) fail(first + i - 1);
   }
 }
 
 void read_shard(const Dataset& dataset, const Shard& shard, std::uint64_t first, std::span<std::uint64_t> out,
                 const StoreChoice& through) {
-  if (dataset.spans == SpanKind::Arrays) {
-    const std::vector<std::uint64_t>& starts = shard.arrays->starts;
-    for (std::uint64_t i = 0; i < out.size(); ++i) out[i] = starts[first + i + 1] - starts[first + i];
-    return;
-  }
-  if (shard.table != nullptr) {
-    for (std::uint64_t i = 0; i < out.size(); ++i) out[i] = shard.table->at(first + i).tokens;
-    return;
-  }
-  const bool compares = dataset.spans == SpanKind::Compact && shard.checks != Checks::None;
-  const File side = compares ? shard.index.beside(kIndexCrcName, crc_bytes(shard.index.bytes)) : File();
-  BlockReader reader(shard.index, side, through);
+  DocumentStarts reader(dataset, shard, through);
+  std::vector<std::uint64_t> starts;
   while (!out.empty()) {
     const std::span<std::uint64_t> part = out.first(std::min<std::size_t>(kChunkDocuments, out.size()));
-    if (dataset.spans == SpanKind::Compact) {
-      read_compact(shard, first, part, reader);
-    } else if (dataset.spans == SpanKind::Bounds) {
-      read_bounds(shard, first, part, reader);
-    } else {
-      read_megatron(shard, first, part, reader);
-    }
+    starts.resize(part.size() + 1);
+    reader.read(first, starts);
+    for (std::size_t i = 0; i < part.size(); ++i) part[i] = starts[i + 1] - starts[i];
     first += part.size();
     out = out.subspan(part.size());
   }
@@ -104,6 +85,35 @@ void check_has_lengths(const Dataset& dataset) {
   }
   if (dataset.spans != SpanKind::Compact) return;
   for (const Shard& shard : dataset.shards) check_compact(shard);
+}
+
+DocumentStarts::DocumentStarts(const Dataset& dataset, const Shard& shard, const StoreChoice& through)
+    : dataset_(dataset), shard_(shard) {
+  if (dataset.spans == SpanKind::Arrays || shard.table != nullptr) return;
+  const bool compares = dataset.spans == SpanKind::Compact && shard.checks != Checks::None;
+  reader_.emplace(shard.index, compares ? shard.index.beside(kIndexCrcName, crc_bytes(shard.index.bytes)) : File(),
+                  through);
+}
+
+void DocumentStarts::read(std::uint64_t first, std::span<std::uint64_t> out) {
+  if (dataset_.spans == SpanKind::Arrays) {
+    const auto from = shard_.arrays->starts.begin() + static_cast<std::ptrdiff_t>(first);
+    std::copy_n(from, out.size(), out.begin());
+  } else if (shard_.table != nullptr) {
+    std::uint64_t end = 0;
+    for (std::uint64_t i = 0; i + 1 < out.size(); ++i) {
+      const DocumentTable::Document document = shard_.table->at(first + i);
+      out[i] = document.token;
+      end = document.token + document.tokens;
+    }
+    out.back() = end;
+  } else if (dataset_.spans == SpanKind::Compact) {
+    read_compact(shard_, first, out, *reader_);
+  } else if (dataset_.spans == SpanKind::Bounds) {
+    read_bounds(shard_, first, out, *reader_);
+  } else {
+    read_megatron(shard_, first, out, *reader_);
+  }
 }
 
 void read_document_lengths(const Dataset& dataset, std::uint64_t first, std::span<std::uint64_t> out,

@@ -36,6 +36,10 @@ class DatasetColumns {
   [[nodiscard]] const std::byte* kept(std::uint64_t shard, std::size_t column) const noexcept {
     return places_[shard * types_.size() + column].kept;
   }
+  /// Of a category, for each code of the shard's own table that of the dataset's.
+  [[nodiscard]] const UnionCodes& codes(std::uint64_t shard, std::size_t column) const noexcept {
+    return *places_[shard * types_.size() + column].codes;
+  }
   /// Writes `count` values to `out`, as they are given out, of those stored at `stored`. Throws Corruption for a code
   /// that the shard's table has not.
   void give(std::uint64_t shard, std::size_t column, const std::byte* stored, std::uint64_t count,
