@@ -15,6 +15,7 @@ PYBIND11_MODULE(_native, module) {
   penstock::bindings::register_job(module);
   penstock::bindings::register_columns(module);
   penstock::bindings::register_cells(module);
+  penstock::bindings::register_where(module, local);
   penstock::bindings::register_packing(module, local);
   penstock::bindings::register_loader(module, local);
   penstock::bindings::register_writer(module);

@@ -35,6 +35,7 @@ void register_cells(pybind11::module_& module);
 void register_batch(pybind11::module_& module, const std::shared_ptr<LocalStore>& local);
 void register_loader(pybind11::module_& module, const std::shared_ptr<LocalStore>& local);
 void register_writer(pybind11::module_& module);
+void register_where(pybind11::module_& module, const std::shared_ptr<LocalStore>& local);
 void register_shuffle(pybind11::module_& module);
 void register_text(pybind11::module_& module);
 

@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -120,11 +121,12 @@ void register_tables(py::module_& module, const std::shared_ptr<LocalStore>& loc
            py::arg("path"), py::arg("dataset"))
       .def_property_readonly("header", &PackTable::header);
   py::class_<DatasetPacker>(module, "DatasetPacker", "Packs a dataset's documents in memory, some at a time.")
-      .def(py::init([local](const Opened& dataset, const PackingRule& rule) {
+      .def(py::init([local](const Opened& dataset, const PackingRule& rule,
+                            const std::optional<std::shared_ptr<Chosen>>& chosen) {
              const Unlocked released;
-             return std::make_unique<DatasetPacker>(dataset, rule, through(local));
+             return std::make_unique<DatasetPacker>(dataset, rule, through(local), chosen.value_or(nullptr));
            }),
-           py::arg("dataset"), py::arg("rule"))
+           py::arg("dataset"), py::arg("rule"), py::arg("chosen") = py::none())
       .def("step", &DatasetPacker::step, RunsUnlocked(), py::arg("documents"),
            "Packs some more; False: all are packed.")
       .def_property_readonly("done", &DatasetPacker::done)
@@ -177,10 +179,12 @@ void register_packing(py::module_& module, const std::shared_ptr<LocalStore>& lo
       py::arg("dataset"), py::arg("first"), py::arg("count"), "uint64 [count]: records of documents from `first` on.");
   module.def(
       "make_packed",
-      [](const Opened& dataset, const std::shared_ptr<PackTable>& table, const std::vector<std::string>& columns) {
-        return std::const_pointer_cast<Source>(layout::make_packed(dataset, table, columns));
+      [](const Opened& dataset, const std::shared_ptr<PackTable>& table, const std::vector<std::string>& columns,
+         const std::string& choice) {
+        return std::const_pointer_cast<Source>(layout::make_packed(dataset, table, columns, choice));
       },
-      py::arg("dataset"), py::arg("table"), py::arg("columns"), "The view of packed rows.");
+      py::arg("dataset"), py::arg("table"), py::arg("columns"), py::arg("choice") = "",
+      "The view of packed rows; `choice` is what it says of the documents in them, where these are not all.");
   register_padded(module);
 }
 

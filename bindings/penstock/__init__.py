@@ -33,6 +33,7 @@ from penstock._base.errors import (
     StateMismatchError,
 )
 from penstock._data.batch import Batch
+from penstock._data.chosen_documents import ChosenDocuments
 from penstock._data.concatenate import concatenate
 from penstock._data.dataset import Dataset
 from penstock._data.features import Features
@@ -88,6 +89,7 @@ __all__ = [
     "Balance",
     "Batch",
     "BatchInfo",
+    "ChosenDocuments",
     "CollectionLoader",
     "Collections",
     "ContextParallel",

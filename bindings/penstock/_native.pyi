@@ -19,6 +19,9 @@ __all__: list[str] = [
     "BucketedOrder",
     "CachedStore",
     "CellSpec",
+    "Choosing",
+    "ChoosingWindows",
+    "Chosen",
     "ColumnMaker",
     "Dataset",
     "DatasetPacker",
@@ -70,6 +73,8 @@ __all__: list[str] = [
     "can_stream",
     "check_columns",
     "check_features",
+    "choice_json",
+    "chosen_of_part",
     "clean",
     "combine",
     "commit",
@@ -96,6 +101,7 @@ __all__: list[str] = [
     "make_slice",
     "make_split",
     "make_values",
+    "make_where",
     "make_windows",
     "opaque_texts",
     "open_as",
@@ -813,6 +819,71 @@ class SentenceSpec:
         pad: typing.SupportsInt | typing.SupportsIndex,
     ) -> None: ...
 
+class Chosen:
+    """
+    Some of so many observations, a bit each; see core/rows/chosen.h.
+    """
+    def __getstate__(self) -> tuple[numpy.typing.NDArray[numpy.uint64], int]: ...
+    def __init__(
+        self,
+        words: typing.Annotated[numpy.typing.ArrayLike, numpy.uint64],
+        size: typing.SupportsInt | typing.SupportsIndex,
+    ) -> None: ...
+    def __setstate__(self, arg0: tuple) -> None: ...
+    def digest(self) -> str: ...
+    @property
+    def count(self) -> int: ...
+    @property
+    def numbers(self) -> numpy.typing.NDArray[numpy.int64]:
+        """
+        int64 [count]: of those that are chosen.
+        """
+    @property
+    def size(self) -> int: ...
+
+class Choosing:
+    """
+    Looks which documents a condition on their columns chooses.
+    """
+    def __init__(self, dataset: Dataset, condition: str) -> None: ...
+    def chosen(self) -> Chosen:
+        """
+        Once, after all were looked at.
+        """
+    def look(
+        self, first: typing.SupportsInt | typing.SupportsIndex, count: typing.SupportsInt | typing.SupportsIndex
+    ) -> None:
+        """
+        Looks at some documents, multiples of 64; any thread.
+        """
+    @property
+    def condition(self) -> str:
+        """
+        One text for all ways to write it.
+        """
+    @property
+    def documents(self) -> int: ...
+
+class ChoosingWindows:
+    """
+    Looks which windows lie in chosen documents.
+    """
+    def __init__(
+        self,
+        dataset: Dataset,
+        documents: Chosen,
+        window: typing.SupportsInt | typing.SupportsIndex,
+        lookahead: typing.SupportsInt | typing.SupportsIndex,
+    ) -> None: ...
+    def chosen(self) -> Chosen:
+        """
+        Once, after the last step.
+        """
+    def step(self, documents: typing.SupportsInt | typing.SupportsIndex) -> bool:
+        """
+        Looks at some more; False: all were looked at.
+        """
+
 class TokenDocuments:
     """
     Finds a token stream's documents by a token, step by step.
@@ -912,7 +983,7 @@ class DatasetPacker:
     """
     Packs a dataset's documents in memory, some at a time.
     """
-    def __init__(self, dataset: Dataset, rule: PackingRule) -> None: ...
+    def __init__(self, dataset: Dataset, rule: PackingRule, chosen: Chosen | None = None) -> None: ...
     def step(self, documents: typing.SupportsInt | typing.SupportsIndex) -> bool:
         """
         Packs some more; False: all are packed.
@@ -1484,6 +1555,16 @@ def check_features(
     Refuses features that no writer takes.
     """
 
+def choice_json(condition: str, chosen: Chosen) -> str:
+    """
+    What views say of a choice.
+    """
+
+def chosen_of_part(part: Source, whole: Chosen) -> Chosen:
+    """
+    Those of a part of a view that are chosen of the whole view.
+    """
+
 def clean(path: str, overwrite: bool, run: str | None) -> None:
     """
     Removes what writers left unfinished.
@@ -1606,9 +1687,9 @@ def make_documents(
     The view of documents; of longer ones than most_records their first records, or an error.
     """
 
-def make_packed(dataset: Dataset, table: PackTable, columns: collections.abc.Sequence[str]) -> Source:
+def make_packed(dataset: Dataset, table: PackTable, columns: collections.abc.Sequence[str], choice: str = "") -> Source:
     """
-    The view of packed rows.
+    The view of packed rows; `choice` is what it says of the documents in them, where these are not all.
     """
 
 def make_padded(*, padding: Padding, fields: collections.abc.Sequence[PaddedField]) -> ColumnMaker:
@@ -1656,6 +1737,11 @@ def make_split(
 def make_values(dataset: Dataset, columns: collections.abc.Sequence[str]) -> Source:
     """
     The view of entries, of which only values of columns are read.
+    """
+
+def make_where(source: Source, chosen: Chosen, said: str) -> Source:
+    """
+    The observations of a view that are chosen; `said` is what the view says of the choice.
     """
 
 def make_windows(

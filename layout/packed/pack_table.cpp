@@ -219,9 +219,18 @@ bool PackTable::plan(Row& row, std::uint64_t number, unsigned round, Pieces& pie
   return false;
 }
 
-DatasetPacker::DatasetPacker(DatasetPtr dataset, const PackingRule& rule, StoreChoice through)
-    : dataset_(std::move(dataset)), rule_(rule), through_(std::move(through)), packer_(make_packer(rule)) {
+DatasetPacker::DatasetPacker(DatasetPtr dataset, const PackingRule& rule, StoreChoice through,
+                             std::shared_ptr<const Chosen> chosen)
+    : dataset_(std::move(dataset)),
+      rule_(rule),
+      through_(std::move(through)),
+      chosen_(std::move(chosen)),
+      packer_(make_packer(rule)) {
   check_has_lengths(*dataset_);
+  if (chosen_ != nullptr && chosen_->size() != dataset_->span_count()) {
+    raise(ErrorKind::InvalidArgument, "{}: a choice among {} documents, it has {}", dataset_->path,
+          with_commas(chosen_->size()), with_commas(dataset_->span_count()));
+  }
   if (dataset_->spans == SpanKind::Arrays) {
     raise(ErrorKind::InvalidArgument,
           "{}: its fields are arrays beside each other, which are no records to pack: `penstock import` it",
@@ -232,6 +241,7 @@ DatasetPacker::DatasetPacker(DatasetPtr dataset, const PackingRule& rule, StoreC
 bool DatasetPacker::step(std::uint64_t documents) {
   const std::vector<std::uint64_t>& starts = dataset_->span_starts;
   if (next_ == starts.back()) return false;
+  if (chosen_ != nullptr) return step_chosen(documents);
   const std::uint64_t left = starts[Dataset::shard_of(starts, next_) + 1] - next_;  // groups do not cross shards
   const std::uint64_t group = rule_.fill == Fill::Exact ? 1 : rule_.group;
   const std::uint64_t groups = std::max<std::uint64_t>(1, documents / group);
@@ -243,6 +253,42 @@ bool DatasetPacker::step(std::uint64_t documents) {
   }
   next_ += lengths.size();
   return next_ < starts.back();
+}
+
+// Chosen documents are packed as if the shard had no others.
+bool DatasetPacker::step_chosen(std::uint64_t documents) {
+  const std::vector<std::uint64_t>& starts = dataset_->span_starts;
+  const std::uint64_t end = starts[Dataset::shard_of(starts, next_) + 1];
+  const std::uint64_t stop = documents > end - next_ ? end : next_ + std::max<std::uint64_t>(1, documents);
+  if (chosen_->before(stop) > chosen_->before(next_)) {
+    std::vector<std::uint64_t> lengths(stop - next_);
+    read_document_lengths(*dataset_, next_, lengths, through_);
+    for (std::uint64_t i = 0; i < lengths.size(); ++i) {
+      if (chosen_->has(next_ + i)) waiting_.push_back(lengths[i]);
+    }
+  }
+  next_ = stop;
+  const std::uint64_t group = rule_.fill == Fill::Exact ? 1 : rule_.group;
+  pack_waiting(next_ == end ? waiting_.size() : waiting_.size() / group * group, next_ == end);
+  return next_ < starts.back();
+}
+
+// The packer counts chosen documents; pieces are of the dataset's.
+void DatasetPacker::pack_waiting(std::size_t documents, bool ends_shard) {
+  const std::size_t before = rows_.pieces.size();
+  try {
+    const auto lengths = std::span(waiting_).first(documents);
+    std::visit([&](auto& packer) { packer.add(packed_, lengths, rows_); }, packer_);
+    if (auto* const exact = std::get_if<ExactPacker>(&packer_); exact != nullptr && ends_shard) exact->end_shard(rows_);
+  } catch (const Error& error) {
+    raise(error.kind(), "{} (its number is among the documents that the condition chose)", error.what());
+  }
+  for (std::size_t i = before; i < rows_.pieces.size(); ++i) {
+    PackedPiece& piece = rows_.pieces[i];
+    piece = PackedPiece::of(chosen_->at(piece.document()), piece.part());
+  }
+  packed_ += documents;
+  waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(documents));
 }
 
 PackHeader DatasetPacker::header() const {

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "core/io/open_store.h"
+#include "core/rows/chosen.h"
 #include "core/rows/source.h"
 #include "layout/dataset.h"
 #include "layout/packed/exact_packing.h"
@@ -19,6 +20,7 @@
 #include <span>
 #include <string>
 #include <variant>
+#include <vector>
 
 namespace penstock::layout {
 
@@ -83,8 +85,10 @@ class PackTable {
 /// what is there. One thread at a time; waits for reads.
 class DatasetPacker {
  public:
-  /// Throws InvalidArgument: as check_packing_rule(); a dataset without documents of records.
-  DatasetPacker(DatasetPtr dataset, const PackingRule& rule, StoreChoice through);
+  /// `chosen`: the documents that are packed; null: all. Throws InvalidArgument: as check_packing_rule(); a dataset
+  /// without documents of records; a choice among others.
+  DatasetPacker(DatasetPtr dataset, const PackingRule& rule, StoreChoice through,
+                std::shared_ptr<const Chosen> chosen = nullptr);
 
   /// Packs about `documents` more, whole groups; false once all are packed. Throws as the packers and
   /// read_document_lengths() do.
@@ -94,13 +98,19 @@ class DatasetPacker {
   /// Rows so far, but for those that were taken away; row_ends count on.
   [[nodiscard]] PackedRows& rows() noexcept { return rows_; }
   [[nodiscard]] const Dataset& dataset() const noexcept { return *dataset_; }
-  /// What rows() says, which has everything.
+  /// What rows() says, which has everything; of documents, how many the dataset has.
   [[nodiscard]] PackHeader header() const;
 
  private:
+  bool step_chosen(std::uint64_t documents);
+  void pack_waiting(std::size_t documents, bool ends_shard);
+
   const DatasetPtr dataset_;
   const PackingRule rule_;
   const StoreChoice through_;
+  const std::shared_ptr<const Chosen> chosen_;
+  std::vector<std::uint64_t> waiting_;  // lengths of chosen documents that are not packed yet
+  std::uint64_t packed_ = 0;            // chosen documents
   std::variant<Packer, ExactPacker> packer_;
   PackedRows rows_;
   std::uint64_t next_ = 0;  // document

@@ -61,7 +61,7 @@ std::string identity_of(const PackingRule& rule, const std::string& token_rule) 
 
 }  // namespace
 
-Packed::Packed(DatasetPtr dataset, std::shared_ptr<const PackTable> table)
+Packed::Packed(DatasetPtr dataset, std::shared_ptr<const PackTable> table, std::string_view choice)
     : dataset_(std::move(dataset)), table_(std::move(table)), rule_(table_->header().rule) {
   const PackHeader& header = table_->header();
   if (header.rows == 0) {
@@ -75,6 +75,9 @@ Packed::Packed(DatasetPtr dataset, std::shared_ptr<const PackTable> table)
   info_.keeps = finder_->keeps();
   info_.packed_multiple = rule_.multiple_of;
   info_.identity.view = identity_of(rule_, dataset_->token_rule);
+  if (choice.empty()) return;
+  info_.identity.view.pop_back();
+  info_.identity.view += fmt::format(R"(,"where":{}}})", choice);
 }
 
 namespace {
@@ -224,8 +227,9 @@ void Packed::spans(const Row& row, SpanTable& out) const {
 }
 
 std::shared_ptr<const Source> make_packed(const DatasetPtr& dataset, std::shared_ptr<const PackTable> table,
-                                          const std::vector<std::string>& columns) {
-  return checked(dataset, with_columns(dataset, std::make_shared<Packed>(dataset, std::move(table)), columns));
+                                          const std::vector<std::string>& columns, std::string_view choice) {
+  auto packed = std::make_shared<Packed>(dataset, std::move(table), choice);
+  return checked(dataset, with_columns(dataset, std::move(packed), columns));
 }
 
 }  // namespace penstock::layout

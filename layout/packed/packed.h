@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace penstock::layout {
@@ -20,8 +21,9 @@ inline constexpr std::uint64_t kMostPackedAtOpening = 10'000'000;
 
 class Packed final : public Source {
  public:
-  /// Throws InvalidArgument (no rows) and Corruption (see make_document_finder).
-  Packed(DatasetPtr dataset, std::shared_ptr<const PackTable> table);
+  /// `choice`, a JSON object, is what the view says of the documents that are packed; "" where all are. Throws
+  /// InvalidArgument (no rows) and Corruption (see make_document_finder).
+  Packed(DatasetPtr dataset, std::shared_ptr<const PackTable> table, std::string_view choice = {});
 
   [[nodiscard]] const SourceInfo& info() const override { return info_; }
   bool plan(Row& row, unsigned round, Parts wanted, Reads& out) const override;
@@ -43,9 +45,9 @@ class Packed final : public Source {
   SourceInfo info_;
 };
 
-/// The view of a table's rows; values of `columns` go with each piece. The table is of this dataset. Throws
-/// InvalidArgument.
+/// The view of a table's rows; values of `columns` go with each piece. The table is of this dataset, or of those of its
+/// documents that `choice` says. Throws InvalidArgument.
 std::shared_ptr<const Source> make_packed(const DatasetPtr& dataset, std::shared_ptr<const PackTable> table,
-                                          const std::vector<std::string>& columns = {});
+                                          const std::vector<std::string>& columns = {}, std::string_view choice = {});
 
 }  // namespace penstock::layout

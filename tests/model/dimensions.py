@@ -26,6 +26,8 @@ DIMENSIONS: dict[str, tuple[str, ...]] = {
     "mix": ("none", "alike", "types", "stages", "short", "cuts"),
     "opened": ("whole", "joined", "selected"),
     "place": ("local", "http", "cached", "python"),
+    # Documents that a condition on their columns chooses, before the part is taken; also of a view by itself.
+    "where": ("none", "dataset", "view", "twice"),
     "part": ("whole", "slice", "stride", "pick", "mask", "split", "held", "nested"),
     "columns": ("none", "sequences", "bounded", "field", "answers", "within", "quality", "several", "end", "begin"),
     "values": ("none", "all"),
@@ -125,6 +127,13 @@ REFUSALS: tuple[Refusal, ...] = (
     refusal("no field token", data="cells", types="u4"),
     refusal("a padding of no field", data="cells", view="left"),
     refusal("no such column", data=but("data", *WITH_VALUES), values="all"),
+    refusal(
+        "no columns to choose documents by",
+        data=but("data", *WITH_VALUES),
+        where=but("where", "none"),
+    ),
+    refusal("windows of random phases lie in other documents each time", view="phase", where=but("where", "none")),
+    refusal("rows are filled with documents that are chosen before", view=PACKED, where=("view", "twice")),
     refusal("opaque documents have no records for columns", data="opaque", columns=but("columns", "none")),
     refusal("no dtype of fields that are not there", data="opaque", types="u4"),
     refusal("padding -1 and a type without signs", view="left", types="u4"),

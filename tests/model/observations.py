@@ -112,11 +112,11 @@ def documents(content: Content, most: int | None = None) -> Rows:
     return Rows(len(content.spans), make)
 
 
-def packed(content: Content, packing: Packing) -> Rows:
-    """Rows of whole documents; pieces lie at multiples of `multiple_of`."""
+def packed(content: Content, packing: Packing, is_chosen: Callable[[Place], bool] = lambda _: True) -> Rows:
+    """Rows of whole documents that are chosen; pieces lie at multiples of `multiple_of`."""
     rows = []
     for number in range(len(content.shards)):
-        own = [each for each in content.spans if each.shard == number]
+        own = [each for each in content.spans if each.shard == number and is_chosen(each)]
         if packing.fill == "exact":
             rows += exact_rows([piece for place in own for piece in _pieces(place, packing)], packing)
             continue

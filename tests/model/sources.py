@@ -13,7 +13,7 @@ import numpy as np
 import penstock
 from _python_stores import Own
 from arrays import Leaf, Padded, leaves
-from contents import Content
+from contents import Content, Place
 from dimensions import BY_TOKEN, CELLS, NO_SPANS, OF_DOCUMENTS, PACKED, WINDOWS, Case
 from observations import Packing, Row, Rows, documents, packed, windows
 
@@ -167,9 +167,41 @@ def make_source(library: Library, opened: Opened, case: Case) -> Source:
     if case["view"] not in WINDOWS and case["data"] in NO_SPANS and case["columns"] in BY_TOKEN:
         opened = library.told(opened, case["columns"])
     view, rows = _view(library, opened, case)
-    part, numbers = _part(view, np.arange(len(view)), case["part"])
+    view, numbers = _where(view, np.arange(rows.size), rows, opened.content, case)
+    part, numbers = _part(view, numbers, case["part"])
     assert len(part) == len(numbers), (len(part), len(numbers))
     return Source(opened, part, numbers, rows, case, library)
+
+
+#: A condition, and the same in Python: null is None, and no comparison with it holds.
+WHERE = "score < 0.9 AND (kind <> 'code' OR NOT kind IS NOT NULL)"
+MORE = "not (score >= 0.8 and kind = 'news')"
+
+
+def is_chosen(place: Place) -> bool:
+    return bool(place.columns["score"] < 0.9 and place.columns["kind"] != "code")
+
+
+def is_chosen_twice(place: Place) -> bool:
+    # Without a kind, and a score of 0.8 or more, it is unknown.
+    kind, high = place.columns["kind"], place.columns["score"] >= 0.8
+    return is_chosen(place) and not (high and kind in (None, "news"))
+
+
+def _where(
+    view: penstock.View, numbers: np.ndarray, rows: Rows, content: Content, case: Case
+) -> tuple[penstock.View, np.ndarray]:
+    """The view of the observations in chosen documents; packed rows have been filled with these alone."""
+    how = case["where"]
+    if how == "none" or case["view"] in PACKED:
+        return view, numbers
+    is_one = is_chosen_twice if how == "twice" else is_chosen
+    if how != "dataset":
+        view = view.where(WHERE)
+    if how == "twice":
+        view = view.where(MORE)
+    chosen = [all(is_one(each.place) for each in rows(int(number)).spans) for number in numbers]
+    return view, numbers[np.array(chosen, bool)]
 
 
 def padding_of(case: Case, window: int) -> Padded | None:
@@ -195,6 +227,8 @@ def packing_of(case: Case, window: int) -> Packing:
 
 def _view(library: Library, opened: Opened, case: Case) -> tuple[penstock.View, Rows]:
     dataset, content, window, kind = opened.dataset, opened.content, opened.window, case["view"]
+    only = case["where"] if kind in PACKED else "none"
+    given: Any = dataset.where(WHERE) if case["where"] == "dataset" else dataset
     options: dict[str, Any] = {"metadata": {"entries": True, "spans": "spans", "none": False}[case["metadata"]]}
     if case["values"] == "all":
         options["columns"] = list(datasets.COLUMNS)
@@ -204,19 +238,23 @@ def _view(library: Library, opened: Opened, case: Case) -> tuple[penstock.View, 
     if kind in WINDOWS:
         phased = window if kind == "phase" else 0
         ahead = LOOKAHEAD.get(kind, 0)
-        view = dataset.windows(window, lookahead=ahead, phase="random" if phased else None, **options, **told)
+        view = given.windows(window, lookahead=ahead, phase="random" if phased else None, **options, **told)
         rows = library.rows(
             opened, ("windows", window, ahead, phased), lambda: windows(content, window, ahead, phased=phased)
         )
     elif kind in PACKED:
         how = packing_of(case, window)
-        view = dataset.packed(**asdict(how), **options, **told)
-        rows = library.rows(opened, how, lambda: packed(content, how))
+        view = given.packed(**asdict(how), **options, **told)
+        if only == "view" or only == "twice":
+            view = view.where(WHERE)  # which is refused
+        rows = library.rows(
+            opened, (how, only), lambda: packed(content, how, is_chosen if only == "dataset" else lambda _: True)
+        )
     elif kind in CELLS:
-        view = dataset.cells(**cells.arguments(kind), **options)
+        view = given.cells(**cells.arguments(kind), **options)
         rows = library.rows(opened, ("documents", None), lambda: documents(content))
     else:
-        view = dataset.documents(**options, **told)
+        view = given.documents(**options, **told)
         padded = padding_of(case, window)
         most = None
         if padded is not None:
@@ -228,7 +266,8 @@ def _view(library: Library, opened: Opened, case: Case) -> tuple[penstock.View, 
                 value=padded.value,
             )
         rows = library.rows(opened, ("documents", most), lambda: documents(content, most))
-    assert len(view) == rows.size, (view, len(view), rows.size)
+    if case["where"] != "dataset":
+        assert len(view) == rows.size, (view, len(view), rows.size)
     return view, rows
 
 

@@ -22,6 +22,7 @@ _EPILOG = """\b
 Examples:
   penstock show corpus/ 0 12 --window 256 --tokenizer tokenizer.json
   penstock show corpus/ --documents --index -1
+  penstock show corpus/ --documents --where "lang = 'de' and score > 0.9"
 """
 
 
@@ -42,6 +43,11 @@ Examples:
     help="Records (tokens) of a window. Default: 256, or all where there are fewer.",
 )
 @click.option("--documents", is_flag=True, help="Show documents instead of windows.")
+@click.option(
+    "--where",
+    metavar="CONDITION",
+    help='Count and show only what lies in documents whose columns are so, such as "score > 0.8". Default: all.',
+)
 @click.option(
     "--tokenizer", metavar="FILE", help="The tokenizer.json that made the ids. Default: ids are shown, not text."
 )
@@ -66,7 +72,10 @@ def command(data: tuple[str, ...], as_json: bool, **given: Any) -> None:
         window = given["window"] or min(_WINDOW, dataset.records)
         names = list(dataset.columns)
         view = dataset.documents(columns=names) if documents else dataset.windows(window, columns=names)
-        found = [_describe(view, _in_range(view, index), decoder) for index in indices or (0,)]
+        if given["where"] is not None:
+            view = view.where(given["where"])
+        if len(view) > 0 or indices:
+            found = [_describe(view, _in_range(view, index), decoder) for index in indices or (0,)]
     if as_json:
         emit_json({"path": shown(*paths), "rows": found})
         return

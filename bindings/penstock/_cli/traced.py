@@ -144,6 +144,8 @@ _PACKING = (
 
 def _view(dataset: Any, said: dict[str, Any]) -> Any:
     kind = said["kind"]
+    if kind == "packed" and "where" in said:
+        dataset = dataset.where(said["where"]["condition"])  # if it chooses others now, loading says so
     if kind == "windows":
         view = dataset.windows(said["window"], said["lookahead"], phase=said.get("phase"))
     elif kind == "documents":
@@ -153,7 +155,8 @@ def _view(dataset: Any, said: dict[str, Any]) -> Any:
         view = dataset.packed(said["window"], **options, **_told(said))
     else:
         raise UsageError(f"--state: it is of {kind!r:.80}, of which there is no text: windows, documents, packed rows")
-    for _, name in sorted((_depth(key), key) for key in said if _depth(key)):
+    own = {"where"} if kind == "packed" else set()
+    for _, name in sorted((_depth(key), key) for key in said if _depth(key) and key not in own):
         view = _part(view, name.rstrip("0123456789"), said[name])
     return view
 
@@ -165,7 +168,7 @@ def _told(said: dict[str, Any]) -> dict[str, int]:
 
 def _depth(key: str) -> int:
     """Which part of a part a member tells: "slice" the first, "split2" one of that; 0: it tells none."""
-    found = re.fullmatch(r"(?:slice|split|selection)(\d*)", key)
+    found = re.fullmatch(r"(?:slice|split|selection|where)(\d*)", key)
     return 0 if found is None else int(found[1] or 1)
 
 
@@ -176,6 +179,8 @@ def _part(view: Any, what: str, said: dict[str, Any]) -> Any:
         return view[first : None if stop < 0 else stop : step]
     if what == "split":
         return view.split(said["one_in"], said["seed"])[int(said["held_out"])]
+    if what == "where":
+        return view.where(said["condition"])
     raise UsageError(
         "--state: it is of a selection (view.select), of which a state has only the digest: use loader.locate in Python"
     )

@@ -17,15 +17,18 @@ from penstock._data.bounds import Bounds, document_bounds
 from penstock._data.cell_forms import resolve as resolve_cells
 from penstock._data.cell_view import CellView
 from penstock._data.cells import Form
+from penstock._data.chosen_documents import ChosenDocuments
 from penstock._data.document_view import DocumentView
 from penstock._data.features import Features
 from penstock._data.opened import Opened
 from penstock._data.packed import resolve as resolve_packed
 from penstock._data.packed_view import PackedView
 from penstock._data.spans import Metadata
+from penstock._data.stored_columns import names_of
 from penstock._data.token_documents import doubt, refuse_other_side, shard_names
 from penstock._data.token_documents import find as find_documents
 from penstock._data.view import View
+from penstock._data.where import choose
 from penstock._data.window_view import WindowView, positive
 from penstock._places.paths import PathLike
 
@@ -116,7 +119,7 @@ class Dataset(Opened):
         if bounds is not None:
             self._check_side(bounds)
         phase_window = 0 if phase is None else window
-        return WindowView(self, metadata, _names(columns), (), window, lookahead, phase_window, bounds)
+        return WindowView(self, metadata, names_of(columns), (), window, lookahead, phase_window, bounds)
 
     def documents(
         self,
@@ -151,7 +154,7 @@ class Dataset(Opened):
             [[9, 1, 2], [9, 3], [9, 4, 5]]
         """
         dataset = self._told_by(end_of_document, begin_of_document)
-        return DocumentView(dataset, metadata, _names(columns), ())
+        return DocumentView(dataset, metadata, names_of(columns), ())
 
     def packed(
         self,
@@ -231,7 +234,27 @@ class Dataset(Opened):
         limits: Any = {"multiple_of": multiple_of, "max_document": max_document, "cut": cut}
         rows = resolve_packed(window, **filling, **limits, max_documents=max_documents, table=table)
         dataset = self._told_by(end_of_document, begin_of_document)
-        return PackedView(dataset, metadata, _names(columns), (), rows)
+        return PackedView(dataset, metadata, names_of(columns), (), rows)
+
+    def where(self, condition: str) -> ChosenDocuments:
+        """The documents that a condition on their columns chooses: `score > 0.8 and lang = 'en'`.
+
+        The columns that it names are read now, nothing else. Null is as in SQL, and NaN is null: a comparison with it
+        is unknown, and only what is true is chosen. Numbers compare exactly, so no float32 is 0.1.
+
+        Args:
+            condition: comparisons (`=`, `<>`, `<`, `<=`, `>`, `>=`) of columns, numbers and 'texts', `in ('a', 'b')`,
+                `is null`, booleans, joined by `and`, `or`, `not` and parentheses. A name that is no word stands in
+                "double quotes".
+
+        Returns:
+            What makes views: `dataset.where(…).documents()`, `.windows(2048)`, `.packed(2048)`, `.cells()`.
+
+        Raises:
+            InvalidArgumentError: no condition, in words that say at which character; no such column; types that do not
+                compare; a dataset without columns, or in the ids layout.
+        """
+        return ChosenDocuments(self, choose(self._native, condition))
 
     def select(self, shards: Sequence[int]) -> Dataset:
         """Some of the shards, in this order, as a dataset; nothing is read.
@@ -296,7 +319,7 @@ class Dataset(Opened):
                 that are negative or infinite.
         """
         made = resolve_cells(form, value, genes, normalize, log1p, self.dtype, self.features)
-        return CellView(self, metadata, _names(columns), (), made)
+        return CellView(self, metadata, names_of(columns), (), made)
 
     def _told_by(self, end: int | None, begin: int | None) -> Dataset:
         """This dataset, or a token stream with the documents that a token tells.
@@ -373,12 +396,6 @@ def _by_token(dataset: Dataset, bounds: Bounds) -> Dataset:
         found._cache, found._bounds, found._doubt = dataset._cache, bounds, said
         dataset._by_token[bounds] = found
     return dataset._by_token[bounds]
-
-
-def _names(columns: Sequence[str]) -> tuple[str, ...]:
-    if isinstance(columns, str) or not all(isinstance(each, str) for each in columns):
-        raise InvalidArgumentError(f'columns={columns!r:.80}: a list of names is wanted, such as ["plate"]')
-    return tuple(columns)
 
 
 def _open_features(dataset: Dataset) -> Dataset:

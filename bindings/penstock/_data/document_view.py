@@ -17,6 +17,7 @@ from penstock._data.padded import Padded, resolve
 from penstock._data.part import Steps
 from penstock._data.spans import Metadata
 from penstock._data.view import Of, View
+from penstock._data.where import Choice
 
 _STEP_DOCUMENTS = 1 << 22  # between two looks at Ctrl-C
 
@@ -29,6 +30,9 @@ class DocumentView(View[Of]):
 
     def _make(self) -> _native.Source:
         return _native.make_documents(self.dataset._native, list(self.columns))
+
+    def _in_documents(self, choice: Choice) -> _native.Chosen:
+        return choice.documents
 
     def _own(self) -> tuple[Any, ...]:
         return ()

@@ -18,7 +18,8 @@ from penstock._data.fields import Leaf
 from penstock._data.loadable import Loadable, Resolve
 from penstock._data.packed import Packed
 from penstock._data.padded import Padded
-from penstock._data.part import Steps
+from penstock._data.part import Steps, Where
+from penstock._data.where import Choice
 
 
 class Kind(Loadable):
@@ -54,6 +55,29 @@ class Kind(Loadable):
     def _called(self, arguments: str) -> str:
         """The dataset's method that makes it, with its arguments."""
         return f"{self.kind}({arguments})"
+
+    def _in_documents(self, choice: Choice) -> _native.Chosen:
+        """The observations of the whole view that lie in chosen documents.
+
+        Raises:
+            InvalidArgumentError: observations of this kind do not.
+        """
+        raise InvalidArgumentError(
+            f"{self!r}: its rows are filled with documents, so these are chosen before: dataset.where(…).packed(…)"
+        )
+
+    def _emptiness(self) -> str:
+        """What to say of a view without observations."""
+        where = next((each.choice for each in self._steps if isinstance(each, Where)), None)
+        if where is None:
+            return f"{self!r} has no observations"
+        if where.documents.count == 0:
+            return f"{self!r} has no observations: the condition chooses none of {where.documents.size:,} documents"
+        return f"{self!r} has no observations{self._why_none_lies_there()}"
+
+    def _why_none_lies_there(self) -> str:
+        """Why no observation may lie in chosen documents, of which there are some."""
+        return ""
 
     # --- its arrays
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from penstock import _native
 from penstock._base.arguments import index, one_of
 from penstock._base.errors import InvalidArgumentError
+from penstock._data.where import Choice
 from penstock._places.paths import local_path
 
 _FITS = ("best", "first", "next")
@@ -181,8 +182,8 @@ def _check_exact(group: Any, long: str, max_document: Any) -> None:
         )
 
 
-def make_table(dataset: _native.Dataset, packed: Packed) -> _native.PackTable:
-    """The table of a view: packed now, or opened.
+def make_table(dataset: _native.Dataset, packed: Packed, choice: Choice | None = None) -> _native.PackTable:
+    """The table of a view: packed now, or opened; `choice`: the documents, where not all are packed.
 
     Raises:
         InvalidArgumentError: a dataset without documents of records, or with more than are packed at opening; a table
@@ -190,9 +191,16 @@ def make_table(dataset: _native.Dataset, packed: Packed) -> _native.PackTable:
     """
     rule = packed.rule()
     if packed.table is not None:
+        if choice is not None:
+            raise InvalidArgumentError(
+                f"table={packed.table!r}: a table is of all documents, and here are those where "
+                f"{choice.condition:.80}: leave table= out"
+            )
         table = _native.PackTable(packed.table, dataset)
         _check_rule(packed, table.header.rule)
         return table
+    if choice is not None:
+        return _chosen_table(dataset, rule, choice)
     if dataset.spans > _native.MOST_PACKED_AT_OPENING:
         raise InvalidArgumentError(
             f"{dataset.path}: {dataset.spans:,} documents: at most {_native.MOST_PACKED_AT_OPENING:,} are packed when "
@@ -200,6 +208,23 @@ def make_table(dataset: _native.Dataset, packed: Packed) -> _native.PackTable:
             "table=FILE"
         )
     packer = _native.DatasetPacker(dataset, rule)
+    while packer.step(_STEP_DOCUMENTS):
+        pass
+    return packer.table()
+
+
+def _chosen_table(dataset: _native.Dataset, rule: _native.PackingRule, choice: Choice) -> _native.PackTable:
+    if choice.documents.count == 0:
+        raise InvalidArgumentError(
+            f"{dataset.path}: none of its {choice.documents.size:,} documents is chosen where {choice.condition:.80}"
+        )
+    if choice.documents.count > _native.MOST_PACKED_AT_OPENING:
+        raise InvalidArgumentError(
+            f"{dataset.path}: {choice.documents.count:,} documents where {choice.condition:.80}: at most "
+            f"{_native.MOST_PACKED_AT_OPENING:,} are packed when a view is made: choose fewer, or pack some shards at "
+            "a time, dataset.select(shards).where(…), as sources of a mixture"
+        )
+    packer = _native.DatasetPacker(dataset, rule, choice.documents)
     while packer.step(_STEP_DOCUMENTS):
         pass
     return packer.table()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock import _native
 from penstock._base.errors import InvalidArgumentError
@@ -15,6 +15,10 @@ from penstock._data.packed import Packed, Packing, make_table, packing_of
 from penstock._data.part import Steps
 from penstock._data.spans import Metadata
 from penstock._data.view import Of, View
+from penstock._data.where import Choice, choose
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class PackedView(View[Of]):
@@ -23,20 +27,40 @@ class PackedView(View[Of]):
     kind = "packed"
     rows: Packed
 
-    def __init__(self, dataset: Of, metadata: Metadata, columns: tuple[str, ...], steps: Steps, rows: Packed) -> None:
-        """Of arguments that were checked."""
+    def __init__(
+        self,
+        dataset: Of,
+        metadata: Metadata,
+        columns: tuple[str, ...],
+        steps: Steps,
+        rows: Packed,
+        choice: Choice | None = None,
+    ) -> None:
+        """Of arguments that were checked; `choice`: the documents, where not all are packed."""
         self.window = rows.window
         self.rows = rows
+        self._choice = choice
         super().__init__(dataset, metadata, columns, steps)
 
     def _make(self) -> _native.Source:
         native = self.dataset._native
-        table = make_table(native, self.rows)
+        table = make_table(native, self.rows, self._choice)
         self._packing = packing_of(table.header)
-        return _native.make_packed(native, table, list(self.columns))
+        if self._choice is None:
+            return _native.make_packed(native, table, list(self.columns))
+        self._packing = self._packing._replace(documents=self._choice.documents.count)
+        return _native.make_packed(native, table, list(self.columns), self._choice.said)
 
     def _own(self) -> tuple[Any, ...]:
-        return (self.rows,)
+        return self.rows, self._choice
+
+    def _over(self, dataset: Any) -> Self:
+        choice = None if self._choice is None else choose(dataset._native, self._choice.condition)
+        return type(self)(dataset, self.metadata, self.columns, (), self.rows, choice)
+
+    def _called(self, arguments: str) -> str:
+        where = "" if self._choice is None else f"where({self._choice.condition!r})."
+        return f"{where}packed({arguments})"
 
     def _words(self) -> list[str]:
         return self.rows.words()
@@ -79,7 +103,7 @@ class PackedView(View[Of]):
         rows = replace(rows, window=window, max_document=max_document or rows.max_document, cut=cut)
         try:
             rows.rule()
-            return PackedView(self.dataset, self.metadata, self.columns, (), rows)
+            return PackedView(self.dataset, self.metadata, self.columns, (), rows, self._choice)
         except InvalidArgumentError as error:
             raise InvalidArgumentError(f"{what}: {error}") from error
 

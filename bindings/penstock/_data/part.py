@@ -1,7 +1,8 @@
-"""Parts of a view: slices, selections and splits, one upon the other, each numbered anew."""
+"""Parts of a view: slices, selections, splits and choices, one upon the other, each numbered anew."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy.typing as npt
 from penstock import _native
 from penstock._base.errors import InvalidArgumentError
 from penstock._base.words import counted
+from penstock._data.where import Choice
 
 
 @dataclass(frozen=True)
@@ -22,20 +24,28 @@ class Split:
     held_out: bool
 
 
-Step = range | npt.NDArray[np.uint64] | Split
+@dataclass(frozen=True, eq=False)
+class Where:
+    """Observations in documents that a condition chose; `chosen` are those of the whole view."""
+
+    choice: Choice
+    chosen: _native.Chosen
+
+
+Step = range | npt.NDArray[np.uint64] | Split | Where
 Steps = tuple[Step, ...]
 
 
 def add_slice(steps: Steps, index: slice, size: int) -> Steps:
     """The steps of a slice of a part that has `size` observations."""
-    if steps and not isinstance(steps[-1], Split):
+    if steps and isinstance(steps[-1], (range, np.ndarray)):
         return (*steps[:-1], _canonical(steps[-1][index]))
     return (*steps, _canonical(range(size)[index]))
 
 
 def add_selection(steps: Steps, selected: npt.NDArray[Any]) -> Steps:
     """The steps of a selection of a part: integers below its size."""
-    if steps and not isinstance(steps[-1], Split):
+    if steps and isinstance(steps[-1], (range, np.ndarray)):
         last = steps[-1]
         numbers = last.start + selected.astype(np.int64) * last.step if isinstance(last, range) else last[selected]
         return (*steps[:-1], np.ascontiguousarray(numbers, np.uint64))
@@ -44,9 +54,12 @@ def add_selection(steps: Steps, selected: npt.NDArray[Any]) -> Steps:
 
 def native(source: _native.Source, steps: Steps) -> _native.Source:
     """The native view of the part; the source itself where it is all of it."""
-    for step in steps:
+    for number, step in enumerate(steps):
         if isinstance(step, Split):
             source = _native.make_split(source, step.one_in, step.seed, step.held_out)
+        elif isinstance(step, Where):
+            chosen = step.chosen if number == 0 else _native.chosen_of_part(source, step.chosen)
+            source = _native.make_where(source, chosen, step.choice.said)
         elif not isinstance(step, range):
             source = _native.make_selection(source, step)
         elif step != range(source.size):
@@ -54,13 +67,18 @@ def native(source: _native.Source, steps: Steps) -> _native.Source:
     return source
 
 
-def clipped(steps: Steps, whole: _native.Source) -> Steps:
-    """The steps of slices and splits as they are of a view with fewer observations, `whole`."""
+def clipped(steps: Steps, whole: _native.Source, choose: Callable[[str], Where]) -> Steps:
+    """The steps as they are of a view with fewer observations, `whole`, of which `choose` takes a condition.
+
+    Selections have no meaning there.
+    """
     found: Steps = ()
     for step in steps:
         size = native(whole, found).size
         if isinstance(step, Split):
             found = (*found, step)
+        elif isinstance(step, Where):
+            found = (*found, choose(step.choice.condition))
         elif isinstance(step, range):
             found = add_slice(found, slice(step.start, min(step.stop, size), step.step), size)
     return found
@@ -85,6 +103,8 @@ def words(steps: Steps, size: int) -> str:
     for step in steps:
         if isinstance(step, Split):
             said += f".split({step.one_in}, seed={step.seed})[{int(step.held_out)}]"
+        elif isinstance(step, Where):
+            said += f".where({step.choice.condition!r})"
         elif not isinstance(step, range):
             said += f".select({counted(len(step), 'observation')})"
         elif step != range(size):

@@ -222,6 +222,17 @@ def types_of(native: _native.Dataset) -> list[tuple[str, np.dtype[Any], bool]]:
     return found
 
 
+def names_of(columns: Any) -> tuple[str, ...]:
+    """Names of columns as a user gave them.
+
+    Raises:
+        InvalidArgumentError: they are no list of names.
+    """
+    if isinstance(columns, str) or not all(isinstance(each, str) for each in columns):
+        raise InvalidArgumentError(f'columns={columns!r:.80}: a list of names is wanted, such as ["plate"]')
+    return tuple(columns)
+
+
 def _to_arrow(column: DocumentColumn) -> Any:
     import pyarrow
 

@@ -20,10 +20,11 @@ from penstock._data.kind import Kind
 from penstock._data.observation import Observation
 from penstock._data.opened import Opened
 from penstock._data.packed import Packing
-from penstock._data.part import Split, Steps, add_selection, add_slice, checked_indices, clipped
+from penstock._data.part import Split, Steps, Where, add_selection, add_slice, checked_indices, clipped
 from penstock._data.part import native as native_part
 from penstock._data.part import words as part_words
 from penstock._data.spans import Metadata, check_metadata, parts_of
+from penstock._data.where import Choice, choose
 
 if TYPE_CHECKING:
     from typing_extensions import Self, TypeVar
@@ -85,7 +86,7 @@ class View(Kind, Sequence[Observation], Generic[Of]):
     def _of_first_shards(self, count: int) -> View[Any]:
         """The view as it was when its dataset had no more than these shards."""
         whole = self._over(self._growing().select(range(count)))
-        return whole._part(clipped(self._steps, whole._source))
+        return whole._part(clipped(self._steps, whole._source, whole._where))
 
     def _take(self, steps: Steps) -> None:
         # What a view keeps of its files is the whole's, so all parts share it.
@@ -190,6 +191,21 @@ class View(Kind, Sequence[Observation], Generic[Of]):
                 f"observation {array.max()}: indices of this view are from 0 to {len(self) - 1:,}"
             )
         return self._part(add_selection(self._steps, array))
+
+    def where(self, condition: str) -> Self:
+        """The view of the observations in documents that a condition chooses; see `Dataset.where`.
+
+        Windows are those of which all records, the lookahead's too, are of chosen documents.
+
+        Raises:
+            InvalidArgumentError: as `Dataset.where`; windows of a random phase; packed rows, whose documents are chosen
+                before: `dataset.where(…).packed(…)`.
+        """
+        return self._part((*self._steps, self._where(condition)))
+
+    def _where(self, condition: str | Choice) -> Where:
+        choice = condition if isinstance(condition, Choice) else choose(self.dataset._native, condition)
+        return Where(choice, self._in_documents(choice))
 
     def split(self, one_in: int, seed: int = 0) -> tuple[Self, Self]:
         """A view to train on and one that is held out: one of each run of `one_in` observations, the same for ever.

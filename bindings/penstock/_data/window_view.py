@@ -13,6 +13,7 @@ from penstock._data.fields import Leaf, token_field
 from penstock._data.part import Steps
 from penstock._data.spans import Metadata
 from penstock._data.view import Of, View
+from penstock._data.where import Choice, windows_in
 
 
 class WindowView(View[Of]):
@@ -44,6 +45,20 @@ class WindowView(View[Of]):
     def _in_windows(self, window: int) -> _native.Source:
         native = self.dataset._native
         return _native.make_windows(native, window, self.lookahead, list(self.columns), self.phase_window)
+
+    def _in_documents(self, choice: Choice) -> _native.Chosen:
+        if self.phase_window:
+            raise InvalidArgumentError(
+                'where: windows of phase="random" begin elsewhere in each epoch, so other ones lie in the documents '
+                "each time: leave phase= out, or fill rows with the documents by dataset.where(…).packed(…)"
+            )
+        return windows_in(self.dataset._native, choice, self.window, self.lookahead)
+
+    def _why_none_lies_there(self) -> str:
+        return (
+            ": no window lies in chosen documents alone, with its lookahead: dataset.where(…).packed(…) fills rows "
+            "with them"
+        )
 
     def _own(self) -> tuple[Any, ...]:
         return self.window, self.lookahead, self.phase_window, self.bounds

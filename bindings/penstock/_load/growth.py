@@ -227,7 +227,7 @@ def _parts(whole: _Part, stages: list[_Stage], state: tuple[int, int, str], refu
 def _of_first_shards(given: JobArguments, count: int) -> JobArguments:
     old = given.view._first._of_first_shards(count)
     if len(old) == 0:
-        raise InvalidArgumentError(f"{old!r} has no observations")
+        raise InvalidArgumentError(old._emptiness())
     order = given.order
     if isinstance(order, orders.Bucketed):
         order = orders.Bucketed(order.lengths[: len(old)], order.pool, order.bucket)

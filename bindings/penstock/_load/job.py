@@ -224,7 +224,7 @@ def check_view(view: Any) -> None:
         )
     for each in view._views().values():
         if len(each) == 0:
-            raise InvalidArgumentError(f"{each!r} has no observations")
+            raise InvalidArgumentError(each._emptiness())
         each.dataset.check_in_place()
 
 

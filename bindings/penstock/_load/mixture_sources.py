@@ -28,7 +28,7 @@ def checked_sources(sources: Any) -> dict[str, View]:
                 f"sources[{name!r}]: a {type(view).__name__} is no view: give dataset.windows(…) or dataset.documents()"
             )
         if len(view) == 0:
-            raise InvalidArgumentError(f"sources[{name!r}]: {view!r} has no observations")
+            raise InvalidArgumentError(f"sources[{name!r}]: {view._emptiness()}")
     found = dict(sources)
     first_name, first = next(iter(found.items()))
     for name, view in found.items():

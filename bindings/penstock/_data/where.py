@@ -1,0 +1,93 @@
+"""Documents that a condition on their columns chooses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from penstock import _native
+from penstock._base.errors import InvalidArgumentError
+from penstock._base.resources import default_threads
+
+_STEP = 1 << 21  # documents of one call, between two looks at Ctrl-C
+_FAR_STEP = 1 << 18  # of a server, which is asked for one piece at a time by each …
+_FAR_THREADS = 16  # … of so many threads
+_STEP_WINDOWS = 1 << 20  # documents between two looks at Ctrl-C
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """What a condition chose of a dataset; pickles.
+
+    Attributes:
+        condition: its text, one for all ways to write it.
+        documents: those that it chose.
+        said: what views say of it, as JSON.
+    """
+
+    condition: str
+    documents: _native.Chosen
+    said: str
+
+
+def choose(dataset: _native.Dataset, condition: Any) -> Choice:
+    """Looks at the columns of all documents, by several threads; reads those alone that the condition names.
+
+    Raises:
+        InvalidArgumentError: no condition, or none on this dataset's columns.
+    """
+    choosing = _native.Choosing(dataset, checked(condition))
+    far = dataset.is_remote
+    step = _FAR_STEP if far else _STEP
+    count = choosing.documents
+    firsts = range(0, count, step)
+    _in_threads(
+        lambda first: choosing.look(first, min(step, count - first)), firsts, _FAR_THREADS if far else default_threads()
+    )
+    documents = choosing.chosen()
+    return Choice(choosing.condition, documents, _native.choice_json(choosing.condition, documents))
+
+
+def windows_in(dataset: _native.Dataset, choice: Choice, window: int, lookahead: int) -> _native.Chosen:
+    """The windows that lie in chosen documents, their lookahead too; reads where these begin and end."""
+    windows = _native.ChoosingWindows(dataset, choice.documents, window, lookahead)
+    while windows.step(_STEP_WINDOWS):
+        pass
+    return windows.chosen()
+
+
+def checked(condition: Any) -> str:
+    """A condition as it was given.
+
+    Raises:
+        InvalidArgumentError: it is no text.
+    """
+    if not isinstance(condition, str):
+        raise InvalidArgumentError(
+            f"where: {condition!r:.80} is no text: a condition such as \"score > 0.8 and lang = 'en'\" is wanted; "
+            "view.select takes masks and numbers"
+        )
+    try:
+        condition.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidArgumentError(
+            f"where: character {error.start + 1} of the condition is half of a character"
+        ) from None
+    return condition
+
+
+def _in_threads(work: Callable[[int], None], items: Sequence[int], threads: int) -> None:
+    if min(len(items), threads) <= 1:
+        for item in items:
+            work(item)
+        return
+    with ThreadPoolExecutor(min(len(items), threads)) as pool:
+        running = [pool.submit(work, item) for item in items]
+        try:
+            for each in running:
+                each.result()
+        except BaseException:  # Ctrl-C too
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
