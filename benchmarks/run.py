@@ -44,6 +44,7 @@ import throughput
 import token_files
 import training
 import uneven
+import where
 import writing
 from record import Record, texts
 from results import SkippedError, left_out, make_folders
@@ -84,6 +85,7 @@ MEASUREMENTS = {
     "balance": balance.measure,
     "uneven": uneven.measure,
     "cache": local_cache.measure,
+    "where": where.measure,
 }
 
 

@@ -64,6 +64,7 @@ class Size:
     vocabularies: tuple[int, ...]
     id_tokens: int  # of files of ids
     cells: int
+    where_documents: int
 
 
 FULL = Size(
@@ -93,6 +94,7 @@ FULL = Size(
     vocabularies=(32_000, 128_000),
     id_tokens=250_000_000,
     cells=50_000,
+    where_documents=100_000_000,
 )
 QUICK = Size(
     tokens=1 << 20,
@@ -121,6 +123,7 @@ QUICK = Size(
     vocabularies=(1_000,),
     id_tokens=10_000,
     cells=100,
+    where_documents=10_000,
 )
 
 

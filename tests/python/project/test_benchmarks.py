@@ -55,6 +55,7 @@ EXPECTED: dict[str, tuple[set[str], set[tuple[str, str]]]] = {
     "balance": ({"balance"}, {("balance", "ratio")}),
     "uneven": ({"uneven"}, {("uneven", "ratio")}),
     "cache": ({"cache"}, {("cache", "ratio")}),
+    "where": ({"where"}, {("where", "s")}),
 }
 
 
@@ -104,7 +105,7 @@ def test_a_measurement_gives_its_lines_with_all_that_is_needed_to_judge_them(all
         assert line["lowest"] <= line["median"] <= line["highest"]
     without = ("permutation", "import", "opening", "shards", "ready", "columns", "metrics", "stalls", "remote",
                "shuffle", "checks", "node", "mixture", "cells", "packing", "cache", "per-shard", "draws",
-               "token-files", "text")  # fmt: skip
+               "token-files", "text", "where")  # fmt: skip
     assert (folder / "charts" / f"benchmark-{measurement}.png").exists() == (measurement not in without)
     what_was_measured_is_plausible(measurement, {line["what"]: line["values"] for line in lines})
 
