@@ -132,7 +132,10 @@ std::string Number::text() const {
   char* end = begin;
   if (!is_integer_) {
     end = std::to_chars(begin, begin + out.size(), real_).ptr;
-  } else if (integer_ < 0) {
+    const std::string text(begin, end);  // 2^64 is not to be read as an integer
+    return text.find_first_of(".e") == std::string::npos ? text + ".0" : text;
+  }
+  if (integer_ < 0) {
     end = std::to_chars(begin, begin + out.size(), static_cast<std::int64_t>(integer_)).ptr;
   } else {
     end = std::to_chars(begin, begin + out.size(), static_cast<std::uint64_t>(integer_)).ptr;

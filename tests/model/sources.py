@@ -93,6 +93,10 @@ class Library:
         return self._rows[whole]
 
 
+class NothingLeftError(Exception):
+    """No observation of a view lies in the documents that a condition chose; the view."""
+
+
 @dataclass
 class Source:
     """A view and what its observations are.
@@ -168,18 +172,23 @@ def make_source(library: Library, opened: Opened, case: Case) -> Source:
         opened = library.told(opened, case["columns"])
     view, rows = _view(library, opened, case)
     view, numbers = _where(view, np.arange(rows.size), rows, opened.content, case)
+    if len(numbers) == 0:
+        raise NothingLeftError(view)
     part, numbers = _part(view, numbers, case["part"])
+    if len(numbers) == 0 and case["where"] != "none":
+        raise NothingLeftError(part)
     assert len(part) == len(numbers), (len(part), len(numbers))
     return Source(opened, part, numbers, rows, case, library)
 
 
 #: A condition, and the same in Python: null is None, and no comparison with it holds.
-WHERE = "score < 0.9 AND (kind <> 'code' OR NOT kind IS NOT NULL)"
+WHERE = "score < 0.9 AND (kind <> 'code' OR NOT kind IS NOT NULL OR 0.1 <= score)"
 MORE = "not (score >= 0.8 and kind = 'news')"
 
 
 def is_chosen(place: Place) -> bool:
-    return bool(place.columns["score"] < 0.9 and place.columns["kind"] != "code")
+    kind, score = place.columns["kind"], place.columns["score"]
+    return bool(score < 0.9 and (kind != "code" or score >= 0.1))
 
 
 def is_chosen_twice(place: Place) -> bool:

@@ -263,6 +263,7 @@ WRONG = [  # exit code 2: a command, and the essential words
     ("show d 99999999", "there is no 99,999,999"),
     ("show short -w 4", "longer than the stream of 3 records"),
     ("show none 3", "there is no window 3"),
+    ("show d --where 'a > 1'", "it has no columns, which conditions are of"),
     ("bench d --order blocks", "'uniform', 'sequential'"),
     ("bench d --seconds nan", "nan is no time"),
     ("pack d --window 512 --out t.bin", "there already"),
@@ -423,6 +424,20 @@ def test_show_decodes_a_window_with_its_spans(corpus: Corpus) -> None:
     assert "window 3: 700 records, " in words and "window 4:" in words and row.spans[0].metadata["url"] in words
     document = run_json("show", corpus.dataset, "7", "--documents", "--tokenizer", corpus.tokenizer)["rows"][0]
     assert document["text"] == corpus.rows[7]["text"] + END
+
+
+def test_show_counts_what_a_condition_chooses(tmp_path: Path) -> None:
+    path = str(tmp_path / "d")
+    with penstock.Writer(path, {"token": "u2"}, columns={"lang": "category"}) as writer:
+        for number in range(9):
+            writer.append(token=[number] * 4, columns={"lang": ["en", "de", None][number // 3]})
+    rows = run_json("show", path, "--documents", "--where", "lang = 'de'", "-i", 1, "-i", -1)["rows"]
+    assert [(row["index"], row["ids"]) for row in rows] == [(1, [4] * 4), (2, [5] * 4)]
+    row = run_json("show", path, "--window", 5, "--where", "lang is not null", "-i", -1)["rows"][0]
+    assert row["ids"] == [3, 4, 4, 4, 4]
+    assert "there are 3, from 0 on" in refused("show", path, "3", "--where", "lang = 'de'", "--documents", code=2)
+    assert "character 1: no column lan: is lang meant?" in refused("show", path, "--where", "lan > 1", code=2)
+    assert run("show", path, "--where", "lang = 'fr'").stdout.endswith("there is nothing to show\n")
 
 
 def test_show_of_little_shows_what_there_is_and_no_control_characters(folder: Path, tmp_path: Path) -> None:

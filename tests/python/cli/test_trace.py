@@ -105,6 +105,28 @@ def views_and_orders(dataset: penstock.Dataset) -> dict[str, tuple[Any, Any]]:
 CASES = ("windows", "phase", "documents", "fetches", "bucketed", "packed", "slice of a split", "split of a slice")
 
 
+@pytest.mark.parametrize("kind", ["documents", "windows", "packed", "parts"])
+def test_a_state_tells_the_condition_that_chose_documents(tmp_path, corpus, capsys, kind):
+    penstock.annotate(corpus.path, {"score": np.arange(60) % 7})
+    dataset = penstock.open(corpus.path)
+    chosen = dataset.where("score < 5 or score = 6")
+    view = {
+        "documents": lambda: chosen.documents(),
+        "windows": lambda: chosen.windows(12, lookahead=1),
+        "packed": lambda: chosen.packed(40)[2:],
+        "parts": lambda: dataset.windows(8)[4:].where("score <> 1").split(5)[0].where("score <> 5"),
+    }[kind]()
+    with penstock.Loader(view, 3, seed=1, framework="numpy") as loader:
+        (tmp_path / "state").write_text(json.dumps(next(loader).state_dict()))
+        batch = next(loader)
+    found = traced(capsys, corpus.path, "--state", tmp_path / "state", "-b", 3)
+    assert [row["index"] for row in found["rows"]] == batch.indices.tolist()
+    assert [each for row in found["rows"] for each in row["ids"]] == batch["token"].ravel().tolist()
+    penstock.annotate(corpus.path, {"score": np.arange(60) % 5})
+    words = refused(capsys, corpus.path, "--state", tmp_path / "state", "-b", 3)
+    assert "documents when the state was saved, now" in words and "the columns changed" in words
+
+
 @pytest.mark.parametrize(
     ("case", "kind"), [*((case, "json") for case in CASES), ("slice of a split", "torch"), ("packed", "dcp")]
 )

@@ -395,3 +395,10 @@ def test_a_damaged_column_is_named(tmp_path: Path) -> None:
     refused("columns.bin: bytes .* are not those that were written", penstock.open(path).where, "big > 0",
             error=penstock.CorruptionError)  # fmt: skip
     assert len(penstock.open(path).where("flag")) > 0  # no other column is read
+    types = [np.dtype(each).itemsize if each != "category" else 1 for each in COLUMNS.values()]
+    begins = np.cumsum([0, *(-(-size * 9_000 // 64) * 64 for size in types)])
+    content[begins[list(COLUMNS).index("lang")] + 77] = 100
+    file.write_bytes(content)
+    for text in ("lang = 'en'", "lang < kind"):
+        refused(f"column lang has the code 100, the shard has {len(WORDS)} categories",
+                penstock.open(path, checks="none").where, text, error=penstock.CorruptionError)  # fmt: skip

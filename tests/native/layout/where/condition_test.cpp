@@ -48,6 +48,7 @@ TEST(Condition, ConditionsThatAreWrittenOtherwiseHaveOneTextWhichParsesToItself)
       {"a = -9223372036854775808 or a = 18446744073709551615",
        {"a = 18446744073709551615 or a = -9223372036854775808"}},
       {"a = 1e+22 or a = 5e-324", {"a = 10000000000000000000000.0 or a = 5e-324"}},
+      {"a = 18446744073709551616.0", {"a = 18446744073709552000.0", "a = 1.8446744073709552e19"}},
       {"a = 0", {"a = -0", "a = -0.0", "a = 0e9"}},
   };
   for (const auto& [text, others] : same) {
