@@ -150,6 +150,14 @@ def with_everything(path: Path, shard_size: int) -> Path:
 LENGTHS = ((3, 0, 11, 1, 0, 0, 7, 20, 2), (), (5, 1, 1, 9), (13,))
 NUMBERS = ((0, 0, 1, 1, 1, 0, 2, 2, 4, 4, 4, 4, 3, 1, 0, 0, 0, 0, 0, 0, 0), (1, 1, 2, 0, 0, 4, 4, 3, 3, 3, 0, 1), (2,))
 
+
+def numbered(folder: Path) -> penstock.Dataset:
+    """Documents with a column, their number."""
+    dataset = compact(folder, LENGTHS)[0]
+    penstock.annotate(dataset.path, {"number": np.arange(dataset.spans)})
+    return penstock.open(dataset.path)
+
+
 #: Every mode that a view may have: a name, and a function from an empty folder to a small view.
 MODES: dict[str, Callable[[Path], penstock.View]] = {
     "raw": lambda folder: raw_tokens(folder / "tokens.bin", 71)[0].windows(6, lookahead=1),
@@ -162,6 +170,7 @@ MODES: dict[str, Callable[[Path], penstock.View]] = {
     "packed": lambda folder: compact(folder, LENGTHS)[0].packed(9),
     "padded": lambda folder: compact(folder, LENGTHS)[0].documents().padded(multiple_of=4),
     "split": lambda folder: compact(folder, LENGTHS)[0].windows(4).split(3)[0],
+    "where": lambda folder: numbered(folder).where("number <> 2 and number < 99").windows(2),
 }
 
 

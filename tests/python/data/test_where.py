@@ -283,6 +283,33 @@ def test_states_say_the_condition_and_what_it_chose(made: Any, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("kind", ["documents", "windows", "packed"])
+def test_a_run_that_is_restored_at_any_step_on_1_to_5_ranks_gives_the_rest(made: Any, kind: str) -> None:
+    dataset, _, _ = made
+    chosen = dataset.where("lang <> 'de' or flag")
+    view = {"documents": chosen.documents, "windows": lambda: chosen.windows(2), "packed": lambda: chosen.packed(16)}[
+        kind
+    ]()
+    options: dict[str, Any] = {"global_batch_size": 60, "seed": 5, "epochs": 1, "framework": "numpy", "threads": 1}
+    with penstock.Loader(view, **options) as loader:
+        states, rows = [loader.state_dict()], []
+        for batch in loader:
+            rows.append(batch.indices.tolist())
+            states.append(loader.state_dict())
+    assert len(states) > 3 and sorted(each for batch in rows for each in batch if each >= 0) == list(range(len(view)))
+    for step, state in enumerate(states):
+        for ranks in range(1, 6):
+            given = [penstock.Loader(view, **options, rank=rank, world_size=ranks) for rank in range(ranks)]
+            for loader in given:
+                loader.load_state_dict(state)
+            rest = [
+                [int(batches[i % ranks].indices[i // ranks]) for i in range(60)] for batches in zip(*given, strict=True)
+            ]
+            for loader in given:
+                loader.close()
+            assert rest == rows[step:], (step, ranks)
+
+
+@pytest.mark.parametrize("kind", ["documents", "windows", "packed"])
 def test_a_dataset_that_grew_goes_on_with_what_the_condition_chooses_of_it(tmp_path: Path, kind: str) -> None:
     chance = random.Random(3)
     text = "flag or small > 1"
