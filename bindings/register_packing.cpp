@@ -180,10 +180,10 @@ void register_packing(py::module_& module, const std::shared_ptr<LocalStore>& lo
   module.def(
       "make_packed",
       [](const Opened& dataset, const std::shared_ptr<PackTable>& table, const std::vector<std::string>& columns,
-         const std::string& choice) {
-        return std::const_pointer_cast<Source>(layout::make_packed(dataset, table, columns, choice));
+         std::uint64_t lookahead, const std::string& choice) {
+        return std::const_pointer_cast<Source>(layout::make_packed(dataset, table, columns, lookahead, choice));
       },
-      py::arg("dataset"), py::arg("table"), py::arg("columns"), py::arg("choice") = "",
+      py::arg("dataset"), py::arg("table"), py::arg("columns"), py::arg("lookahead"), py::arg("choice") = "",
       "The view of packed rows; `choice` is what it says of the documents in them, where these are not all.");
   register_padded(module);
 }

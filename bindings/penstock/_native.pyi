@@ -1687,7 +1687,12 @@ def make_documents(
     The view of documents; of longer ones than most_records their first records, or an error.
     """
 
-def make_packed(dataset: Dataset, table: PackTable, columns: collections.abc.Sequence[str], choice: str = "") -> Source:
+def make_packed(
+    dataset: Dataset,
+    table: PackTable,
+    columns: collections.abc.Sequence[str],
+    lookahead: typing.SupportsInt | typing.SupportsIndex,
+) -> Source:
     """
     The view of packed rows; `choice` is what it says of the documents in them, where these are not all.
     """

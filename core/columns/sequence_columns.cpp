@@ -181,12 +181,13 @@ class DocumentsColumn : public SequenceColumn {
     sequences_.for_each(
         row, [&](std::uint64_t begin, std::uint64_t end) { std::fill(first + begin, first + end, number++); });
     if (!packed_) return;
+    const std::uint64_t count = row.length - shorten_;
     std::uint64_t end = 0;
     for (const Span& span : row.spans) {
-      std::fill(first + end, first + span.start, -1);
-      end = span.stop;
+      std::fill(first + end, first + std::min(span.start, count), -1);
+      end = std::min(span.stop, count);
     }
-    std::fill(first + end, first + row.length, -1);
+    std::fill(first + end, first + count, -1);
   }
   void fill_padding(const BatchShape& batch, std::byte* out) const override {
     std::fill(ints(out) + begin_of(batch, batch.valid), ints(out) + begin_of(batch, batch.rows), -1);

@@ -49,15 +49,15 @@ void keep_nonzero(std::byte* mask, const std::byte* values, std::uint64_t stride
 }
 
 // Calls visit(begin, end) for records whose targets are of another document, or of none, in a packed row: from the last
-// record of each piece on.
+// record of each piece on; of the row's first `count` records.
 template <typename Visit>
-void each_between_pieces(const Row& row, const Visit& visit) {
+void each_between_pieces(const Row& row, std::uint64_t count, const Visit& visit) {
   std::uint64_t begin = 0;
   for (const Span& span : row.spans) {
-    visit(begin, span.start);
-    begin = span.stop - 1;
+    visit(begin, std::min(span.start, count));
+    begin = std::min(span.stop - 1, count);
   }
-  visit(begin, row.length);
+  visit(begin, count);
 }
 
 // How many records at the end of a row are no targets.
@@ -144,7 +144,7 @@ void TargetColumn::fill_row(const Row& row, const BatchShape& batch, std::byte* 
     if (mask != nullptr) std::memset(mask + place.lead + begin, 0, end - begin);
     if (labels != nullptr) fill_ignored_labels(labels + (place.lead + begin) * label_bytes_, end - begin, label_bytes_);
   };
-  if (packed_) each_between_pieces(row, leave_out);
+  if (packed_) each_between_pieces(row, count, leave_out);
   if (!documents_) return;
   documents_->for_each(row, [&](std::uint64_t at, std::uint64_t) {  // few are the first of a document
     if (at > 0) leave_out(at - 1, at);

@@ -166,8 +166,8 @@ void check_view(const json& view, const std::string& what) {
       {"windows", {"kind", "lookahead", "phase", "window"}},
       {"documents", {"begin_of_document", "end_of_document", "kind"}},
       {"packed",
-       {"begin_of_document", "buffer", "cut", "end_of_document", "fill", "fit", "group", "kind", "long", "max_document",
-        "max_documents", "multiple_of", "refill", "window"}},
+       {"begin_of_document", "buffer", "cut", "end_of_document", "fill", "fit", "group", "kind", "long", "lookahead",
+        "max_document", "max_documents", "multiple_of", "refill", "window"}},
       {"entries", {"kind"}},
       {"collection", {"kind"}}};
   static const std::set<std::string_view> of_parts{"cut", "selection", "slice", "split", "where"};

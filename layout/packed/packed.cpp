@@ -36,10 +36,11 @@ struct Packed::State {
 namespace {
 
 // What is not the default is there only where it was asked for, so that states of before it still load.
-std::string identity_of(const PackingRule& rule, const std::string& token_rule) {
+std::string identity_of(const PackingRule& rule, std::uint64_t lookahead, const std::string& token_rule) {
   nlohmann::json view = nlohmann::json::parse(fmt::format(R"({{{}"kind":"packed"}})", token_rule));
   view["fit"] = fit_name(rule.fit);
-  view["window"] = rule.window;
+  view["window"] = rule.window - lookahead;
+  if (lookahead > 0) view["lookahead"] = lookahead;
   if (rule.fill == Fill::Exact) {
     view["fill"] = fill_name(rule.fill);
     if (rule.fit == Fit::Best) {
@@ -61,7 +62,8 @@ std::string identity_of(const PackingRule& rule, const std::string& token_rule) 
 
 }  // namespace
 
-Packed::Packed(DatasetPtr dataset, std::shared_ptr<const PackTable> table, std::string_view choice)
+Packed::Packed(DatasetPtr dataset, std::shared_ptr<const PackTable> table, std::uint64_t lookahead,
+               std::string_view choice)
     : dataset_(std::move(dataset)), table_(std::move(table)), rule_(table_->header().rule) {
   const PackHeader& header = table_->header();
   if (header.rows == 0) {
@@ -69,12 +71,16 @@ Packed::Packed(DatasetPtr dataset, std::shared_ptr<const PackTable> table, std::
           dataset_->path, with_commas(header.documents), with_commas(rule_.window),
           rule_.fill == Fill::Exact ? ", or those of a shard do not fill one" : "");
   }
+  if (lookahead >= rule_.window) {
+    raise(ErrorKind::InvalidArgument, "lookahead={}: a packed row has {} records with it", with_commas(lookahead),
+          with_commas(rule_.window));
+  }
   finder_ = make_document_finder(*dataset_);
   info_ = info_of(*dataset_, header.rows);
   info_.shape = {false, rule_.window, 0, 0};
   info_.keeps = finder_->keeps();
   info_.packed_multiple = rule_.multiple_of;
-  info_.identity.view = identity_of(rule_, dataset_->token_rule);
+  info_.identity.view = identity_of(rule_, lookahead, dataset_->token_rule);
   if (choice.empty()) return;
   info_.identity.view.pop_back();
   info_.identity.view += fmt::format(R"(,"where":{}}})", choice);
@@ -227,8 +233,9 @@ void Packed::spans(const Row& row, SpanTable& out) const {
 }
 
 std::shared_ptr<const Source> make_packed(const DatasetPtr& dataset, std::shared_ptr<const PackTable> table,
-                                          const std::vector<std::string>& columns, std::string_view choice) {
-  auto packed = std::make_shared<Packed>(dataset, std::move(table), choice);
+                                          const std::vector<std::string>& columns, std::uint64_t lookahead,
+                                          std::string_view choice) {
+  auto packed = std::make_shared<Packed>(dataset, std::move(table), lookahead, choice);
   return checked(dataset, with_columns(dataset, std::move(packed), columns));
 }
 

@@ -1,8 +1,9 @@
 // Packed: the view whose observation i is row i of a pack table: documents end to end, each from a multiple of
 // `multiple_of` on, and zeros where there is nothing.
 //
-// A row's spans are its pieces: records outside of them are padding (SourceInfo::packed_multiple). Where a piece lies,
-// its document's finder says. Immutable; any thread.
+// The last `lookahead` records of a row are for the labels of those before them. A row's spans are its pieces: records
+// outside of them are padding (SourceInfo::packed_multiple). Where a piece lies, its document's finder says. Immutable;
+// any thread.
 #pragma once
 
 #include "layout/documents/documents.h"
@@ -22,8 +23,9 @@ inline constexpr std::uint64_t kMostPackedAtOpening = 10'000'000;
 class Packed final : public Source {
  public:
   /// `choice`, a JSON object, is what the view says of the documents that are packed; "" where all are. Throws
-  /// InvalidArgument (no rows) and Corruption (see make_document_finder).
-  Packed(DatasetPtr dataset, std::shared_ptr<const PackTable> table, std::string_view choice = {});
+  /// InvalidArgument (no rows, rows of no more than the lookahead) and Corruption (see make_document_finder).
+  Packed(DatasetPtr dataset, std::shared_ptr<const PackTable> table, std::uint64_t lookahead,
+         std::string_view choice = {});
 
   [[nodiscard]] const SourceInfo& info() const override { return info_; }
   bool plan(Row& row, unsigned round, Parts wanted, Reads& out) const override;
@@ -48,6 +50,7 @@ class Packed final : public Source {
 /// The view of a table's rows; values of `columns` go with each piece. The table is of this dataset, or of those of its
 /// documents that `choice` says. Throws InvalidArgument.
 std::shared_ptr<const Source> make_packed(const DatasetPtr& dataset, std::shared_ptr<const PackTable> table,
-                                          const std::vector<std::string>& columns = {}, std::string_view choice = {});
+                                          const std::vector<std::string>& columns = {}, std::uint64_t lookahead = 0,
+                                          std::string_view choice = {});
 
 }  // namespace penstock::layout

@@ -13,9 +13,10 @@ Case = Mapping[str, str]
 
 DIMENSIONS: dict[str, tuple[str, ...]] = {
     # Rows: ahead and ahead3 have a lookahead, phase begins each epoch elsewhere, packed4 pads pieces to multiples of 4,
-    # cut truncates long documents and packs groups of 7, limited cuts them below the row and has three sequences a row,
-    # exact and next fill rows, from a buffer and in order, left is padded to a number on the left, by -1. Of streams
-    # without documents, columns end and begin name the token that tells them. The last three are forms of cells.
+    # cut truncates long documents and packs groups of 7, limited cuts them below the row and has three sequences a row
+    # and a lookahead, exact and next fill rows, from a buffer and in order, left is padded to a number on the left, by
+    # -1. Of streams without documents, columns end and begin name the token that tells them. The last three are forms
+    # of cells.
     "view": (
         *("window", "ahead", "ahead3", "phase", "documents", "packed", "packed4", "cut", "limited", "exact", "next"),
         *("padded", "left", "csr", "dense", "ranked"),

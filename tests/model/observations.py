@@ -62,6 +62,12 @@ class Packing:
     fill: str = "pad"
     buffer: int | None = None
     refill: int | None = None
+    lookahead: int = 0
+
+    @property
+    def records(self) -> int:
+        """Of a row, with the lookahead."""
+        return self.window + self.lookahead
 
 
 class Rows:
@@ -125,7 +131,7 @@ def packed(content: Content, packing: Packing, is_chosen: Callable[[Place], bool
             rows += _packed_group(own[first : first + group], packing)
 
     def make(index: int, _: int) -> Row:
-        records = np.zeros(packing.window, content.dtype)
+        records = np.zeros(packing.records, content.dtype)
         spans, at = [], 0
         for place, offset, length in rows[index]:
             begin = place.start + offset
@@ -140,7 +146,7 @@ def packed(content: Content, packing: Packing, is_chosen: Callable[[Place], bool
 def _pieces(place: Place, packing: Packing) -> list[tuple[Place, int, int]]:
     """(document, offset, records) of a document."""
     length = place.stop - place.start
-    most = packing.max_document or (packing.window if packing.fill == "pad" else max(length, 1))
+    most = packing.max_document or (packing.records if packing.fill == "pad" else max(length, 1))
     if length > most and packing.long == "drop":
         return []
     if "truncate" in (packing.long, packing.cut):
@@ -164,7 +170,7 @@ def _packed_group(places: list[Place], packing: Packing) -> list[list[tuple[Plac
         ]
         if not fitting:
             rows.append([])
-            rooms.append(packing.window)
+            rooms.append(packing.records)
         row = min(fitting)[1] if fitting else len(rows) - 1
         rows[row].append(piece)
         rooms[row] -= taken
@@ -177,7 +183,7 @@ def exact_rows(pieces: list[tuple[Any, int, int]], packing: Packing) -> list[lis
     waiting: list[tuple[Any, int, int]] = []
     rows: list[list[tuple[Any, int, int]]] = []
     row: list[tuple[Any, int, int]] = []
-    room, at = packing.window, 0
+    room, at = packing.records, 0
     while True:
         while packing.buffer and packing.refill and len(waiting) < packing.buffer and at < len(pieces):
             waiting += pieces[at : at + packing.refill]
@@ -194,4 +200,4 @@ def exact_rows(pieces: list[tuple[Any, int, int]], packing: Packing) -> list[lis
         room -= row[-1][2]
         if room == 0:
             rows.append(row)
-            row, room = [], packing.window
+            row, room = [], packing.records

@@ -17,7 +17,7 @@ from contents import Content, Place
 from dimensions import BY_TOKEN, CELLS, NO_SPANS, OF_DOCUMENTS, PACKED, WINDOWS, Case
 from observations import Packing, Row, Rows, documents, packed, windows
 
-LOOKAHEAD = {"ahead": 1, "phase": 1, "ahead3": 3}
+LOOKAHEAD = {"ahead": 1, "phase": 1, "ahead3": 3, "next": 1, "limited": 3}
 ONE_IN = 3
 SPLIT_SEED = 5
 
@@ -223,14 +223,14 @@ def packing_of(case: Case, window: int) -> Packing:
     if case["view"] == "cut":
         return Packing(window, fit="first", group=7, long="truncate")
     if case["view"] == "limited":
-        return Packing(window, max_document=max(window * 3 // 4, 1), cut="truncate", max_documents=3)
+        return Packing(window, max_document=max(window * 3 // 4, 1), cut="truncate", max_documents=3, lookahead=3)
     pieces: dict[str, Any] = {"max_document": window // 4, "cut": "split"}  # of long documents: else they fill few rows
     if case["view"] == "exact":
         return Packing(window, fill="exact", buffer=6, refill=3, **(pieces if case["data"] == "long" else {}))
     if case["view"] == "next":
         if case["data"] != "long":
             pieces = {"max_document": window - 1, "cut": "truncate"}
-        return Packing(window, fill="exact", fit="next", **pieces)
+        return Packing(window, fill="exact", fit="next", lookahead=1, **pieces)
     return Packing(window, multiple_of=4 if case["view"] == "packed4" else 1)
 
 

@@ -24,6 +24,13 @@ Example:
 )
 @data_options
 @click.option("--window", type=click.IntRange(1), required=True, metavar="W", help="Records (tokens) of a row.")
+@click.option(
+    "--lookahead",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="Records that a row has behind these, for labels.",
+)
 @click.option("--out", required=True, metavar="FILE", help="File for the table; it must not exist.")
 @click.option(
     "--fit",

@@ -138,7 +138,8 @@ def run_of_state(given: Any, state: dict[str, Any]) -> TracedRun:
 
 
 _PACKING = (
-    *("fit", "fill", "buffer", "refill", "group", "long", "multiple_of", "max_document", "cut", "max_documents"),
+    *("lookahead", "fit", "fill", "buffer", "refill", "group", "long"),
+    *("multiple_of", "max_document", "cut", "max_documents"),
 )
 
 

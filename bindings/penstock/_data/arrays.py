@@ -128,7 +128,7 @@ def plan_layout(view: Any, wanted: Wanted) -> BatchLayout:
 def with_labels(layout: BatchLayout, **rows: Any) -> BatchLayout:
     """Labels, if there are any, as what the computed targets are; `rows` says of these what the view decides."""
     given = layout.computed.targets
-    targets = _native.TargetSpec() if given is None else given.copy()
+    targets = _native.TargetSpec(shorten=layout.lookahead) if given is None else given.copy()
     for name, value in rows.items():
         setattr(targets, name, value)
     if layout.label_field is not None:

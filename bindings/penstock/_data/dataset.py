@@ -160,6 +160,7 @@ class Dataset(Opened):
         self,
         window: int,
         *,
+        lookahead: int = 0,
         fit: str = "best",
         fill: str = "pad",
         buffer: int | None = None,
@@ -184,6 +185,7 @@ class Dataset(Opened):
 
         Args:
             window: records of a row.
+            lookahead: records of a row behind these, of documents as they are: with 1 the last record has a label, too.
             fit: "best": a document goes into the row with the least room that holds it; "first": into the first row
                 that does. With fill="exact" "best" or "next", see there.
             fill: "pad": documents are whole and what is left of a row is padding. "exact": rows are filled to the last
@@ -232,7 +234,8 @@ class Dataset(Opened):
         """
         filling: Any = {"fit": fit, "fill": fill, "buffer": buffer, "refill": refill, "group": group, "long": long}
         limits: Any = {"multiple_of": multiple_of, "max_document": max_document, "cut": cut}
-        rows = resolve_packed(window, **filling, **limits, max_documents=max_documents, table=table)
+        limits |= {"max_documents": max_documents, "table": table, "lookahead": lookahead}
+        rows = resolve_packed(window, **filling, **limits)
         dataset = self._told_by(end_of_document, begin_of_document)
         return PackedView(dataset, metadata, names_of(columns), (), rows)
 

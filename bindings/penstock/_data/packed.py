@@ -60,6 +60,7 @@ class Packed:
     fill: str = "pad"
     buffer: int | None = None
     refill: int | None = None
+    lookahead: int = 0
 
     def rule(self) -> _native.PackingRule:
         """As the native side takes it.
@@ -68,7 +69,7 @@ class Packed:
             InvalidArgumentError: a window too long, or no multiple of multiple_of.
         """
         return _native.PackingRule(
-            window=self.window,
+            window=self.window + self.lookahead,
             fit=self.fit,
             group=self.group,
             long_documents=self.cut or ("truncate" if self.fill == "exact" else self.long),
@@ -92,6 +93,7 @@ class Packed:
 
 _BUFFER_DEFAULTS = {"buffer": _BUFFER, "refill": _REFILL}
 _DEFAULTS: dict[str, Any] = {
+    "lookahead": 0,
     "fill": "pad",
     "fit": "best",
     "group": _GROUP,
@@ -120,6 +122,7 @@ def resolve(
     fill: Any = "pad",
     buffer: Any = None,
     refill: Any = None,
+    lookahead: Any = 0,
 ) -> Packed:
     """The arguments of `Dataset.packed`, checked.
 
@@ -142,12 +145,19 @@ def resolve(
     for name, value in (("buffer", buffer), ("refill", refill)):
         if value is not None and not has_buffer:
             raise InvalidArgumentError(f'{name}={value!r}: it is of fill="exact" with fit="best": leave it out')
+    ahead = index("lookahead", lookahead)
+    multiple = index("multiple_of", multiple_of, 1)
+    if ahead and multiple > 1:
+        raise InvalidArgumentError(
+            f"multiple_of={multiple}: rows with lookahead={ahead} are no multiple of it: leave one of them out; packed "
+            "rows have labels without lookahead"
+        )
     packed = Packed(
         window=index("window", window, 1),
         fit=fit,
         group=_GROUP if group is None else index("group", group, 1, _MOST_GROUP),
         long=long,
-        multiple_of=index("multiple_of", multiple_of, 1),
+        multiple_of=multiple,
         table=None if table is None else str(Path(local_path(table)).absolute()),
         max_document=None if max_document is None else index("max_document", max_document, 1),
         cut=cut,
@@ -155,6 +165,7 @@ def resolve(
         fill=fill,
         buffer=(_BUFFER if buffer is None else index("buffer", buffer, 1)) if has_buffer else None,
         refill=(_REFILL if refill is None else index("refill", refill, 1)) if has_buffer else None,
+        lookahead=ahead,
     )
     packed.rule()
     return packed
@@ -262,7 +273,7 @@ def packing_of(header: _native.PackHeader) -> Packing:
 def _check_rule(packed: Packed, made: _native.PackingRule) -> None:
     is_cut, is_exact = made.max_document > 0, made.fill == "exact"
     seen = Packed(
-        window=made.window,
+        window=made.window - packed.lookahead,
         fit=made.fit,
         group=made.group,
         long="split" if is_cut or is_exact else made.long_documents,
@@ -274,6 +285,7 @@ def _check_rule(packed: Packed, made: _native.PackingRule) -> None:
         fill=made.fill,
         buffer=made.buffer or None,
         refill=made.refill or None,
+        lookahead=packed.lookahead,  # of which a table knows nothing: its rows have the lookahead
     )
     for name in ("window", *_DEFAULTS):
         wanted, found = getattr(packed, name), getattr(seen, name)

@@ -37,7 +37,7 @@ class PackedView(View[Of]):
         choice: Choice | None = None,
     ) -> None:
         """Of arguments that were checked; `choice`: the documents, where not all are packed."""
-        self.window = rows.window
+        self.window, self.lookahead = rows.window, rows.lookahead
         self.rows = rows
         self._choice = choice
         super().__init__(dataset, metadata, columns, steps)
@@ -46,10 +46,11 @@ class PackedView(View[Of]):
         native = self.dataset._native
         table = make_table(native, self.rows, self._choice)
         self._packing = packing_of(table.header)
+        columns, lookahead = list(self.columns), self.rows.lookahead
         if self._choice is None:
-            return _native.make_packed(native, table, list(self.columns))
+            return _native.make_packed(native, table, columns, lookahead)
         self._packing = self._packing._replace(documents=self._choice.documents.count)
-        return _native.make_packed(native, table, list(self.columns), self._choice.said)
+        return _native.make_packed(native, table, columns, lookahead, self._choice.said)
 
     def _own(self) -> tuple[Any, ...]:
         return self.rows, self._choice

@@ -139,6 +139,28 @@ def test_exact_rows_resume_at_every_step_on_other_ranks(tmp_path, options):
         assert all((part == wanted[rank::ranks]).all() for rank, part in enumerate(rows))
 
 
+@pytest.mark.parametrize(
+    "options", [{}, {"fill": "exact", "fit": "next"}, {"fill": "exact", "buffer": 5}, {"max_document": 7, "group": 9}]
+)
+def test_rows_with_lookahead_have_a_label_for_their_last_record(tmp_path, options):
+    dataset, _ = compact(tmp_path, [np.random.default_rng(4).integers(1, 60, 120).tolist()])
+    view, longer = dataset.packed(40, lookahead=1, **options), dataset.packed(41, **options)
+    assert (len(view), view.window, view.lookahead) == (len(longer), 40, 1)
+    columns = ["cu_seqlens", "position_ids", "document_ids"]
+    made = {"batch_size": 4, "seed": 2, "epochs": 1, "framework": "numpy", "columns": columns}
+    with penstock.Loader(view, **made) as loader, penstock.Loader(longer, **made) as other:
+        for one, all_of in zip(loader, other, strict=True):
+            assert one.inputs.shape == one.labels.shape == (4, 40)
+            assert (one["token"] == all_of["token"]).all()
+            for name in ("inputs", "labels", "position_ids", "document_ids"):
+                assert (getattr(one, name) == getattr(all_of, name)[:, :40]).all()
+            assert one.cu_seqlens[:-1].tolist() == np.flatnonzero(one.position_ids == 0).tolist()
+    table = tmp_path / "table"
+    words = [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
+    assert main(["pack", str(dataset.path), "--window", "40", "--lookahead", "1", "--out", str(table), *words]) == 0
+    assert dataset.packed(40, lookahead=1, table=table, **options).packing == view.packing
+
+
 def test_a_table_in_a_file_gives_the_same_view(tmp_path, capsys):
     dataset, _ = compact(tmp_path, LENGTHS)
     path = tmp_path / "table"
@@ -199,6 +221,7 @@ def test_a_state_belongs_to_one_packing_and_a_position_to_rows_of_one_length(tmp
         (dataset.packed(9, group=2), "group"),
         (dataset.packed(9, long="drop"), "long"),
         (dataset.packed(9, fill="exact"), "fill"),
+        (dataset.packed(9, lookahead=1), "lookahead"),
         (dataset.packed(9, max_document=4), "max_document"),
         (dataset.packed(9, max_documents=4), "max_documents"),
         (dataset.windows(9), "view"),
@@ -226,6 +249,9 @@ def test_what_cannot_be_packed_is_refused(tmp_path, monkeypatch):
         ("long='keep'", {"long": "keep"}),
         ("multiple_of=2", {"multiple_of": 2}),
         ("fill='full'", {"fill": "full"}),
+        ("lookahead=-1", {"lookahead": -1}),
+        ("multiple_of=3.*lookahead=1", {"lookahead": 1, "multiple_of": 3}),
+        ("max_document=11: a row has 10", {"lookahead": 1, "max_document": 11}),
         ("group=3: .*buffer=", {"fill": "exact", "group": 3}),
         ("group=65536", {"fill": "exact", "group": 65536}),
         ("long='drop'", {"fill": "exact", "long": "drop"}),

@@ -285,6 +285,12 @@ TEST(PackedTest, IdentityIsCanonicalJsonOfTheRule) {
   EXPECT_EQ(source->info().packed_multiple, 1U);
   const auto cut = layout::make_packed(model.dataset(), pack(model.dataset(), {.window = 10, .max_document = 7}));
   const auto few = layout::make_packed(model.dataset(), pack(model.dataset(), {.window = 10, .max_documents = 7}));
+  const auto ahead = layout::make_packed(model.dataset(), pack(model.dataset(), {.window = 10}), {}, 1);
+  EXPECT_NE(ahead->info().identity.view.find(R"("lookahead":1,)"), std::string::npos);
+  EXPECT_NE(ahead->info().identity.view.find(R"("window":9)"), std::string::npos);
+  EXPECT_EQ(ahead->info().shape.length, 10U);
+  expect_error([&] { layout::make_packed(model.dataset(), pack(model.dataset(), {.window = 10}), {}, 10); },
+               ErrorKind::InvalidArgument, "lookahead=10");
   EXPECT_NE(few->info().identity.view.find(R"("max_documents":7,)"), std::string::npos);
   EXPECT_EQ(
       cut->info().identity.view,
