@@ -43,6 +43,7 @@ import text_writing
 import throughput
 import token_files
 import training
+import transforms
 import uneven
 import where
 import writing
@@ -60,6 +61,7 @@ MEASUREMENTS = {
     "ready": ready_batch.measure,
     "throughput": throughput.measure,
     "columns": document_columns.measure,
+    "transforms": transforms.measure,
     "metrics": counting.measure,
     "cold": cold.measure,
     "blocks": cold_blocks.measure,

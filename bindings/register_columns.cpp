@@ -2,6 +2,7 @@
 #include "bindings/register.h"
 #include "core/base/error.h"
 #include "core/columns/column_spec.h"
+#include "core/columns/fill_in_the_middle.h"
 
 #include <pybind11/stl.h>
 
@@ -48,10 +49,24 @@ void register_bounds(py::module_& module) {
            py::kw_only(), py::arg("length"), py::arg("multiple_of"), py::arg("left"));
 }
 
+void register_middle(py::module_& module) {
+  py::class_<FillInTheMiddleSpec>(module, "FillInTheMiddleSpec", "How pieces of documents are rearranged in rows.")
+      .def(py::init([](std::string field, std::int64_t prefix, std::int64_t middle, std::int64_t suffix, double rate,
+                       double spm_rate, DocumentBounds bounds, std::optional<std::int64_t> first_stays,
+                       std::optional<std::int64_t> last_stays, std::uint64_t seed) {
+             return FillInTheMiddleSpec{std::move(field),  prefix,      middle,     suffix, rate, spm_rate,
+                                        std::move(bounds), first_stays, last_stays, seed};
+           }),
+           py::kw_only(), py::arg("field"), py::arg("prefix"), py::arg("middle"), py::arg("suffix"), py::arg("rate"),
+           py::arg("spm_rate"), py::arg("bounds"), py::arg("first_stays"), py::arg("last_stays"), py::arg("seed"))
+      .def_readonly("field", &FillInTheMiddleSpec::field);
+}
+
 }  // namespace
 
 void register_columns(py::module_& module) {
   register_bounds(module);
+  register_middle(module);
   py::class_<FieldSpec>(module, "FieldSpec", "A field's values as `type`, without its first `skip` records.")
       .def(py::init([](std::string name, std::string field, const std::string& type, std::uint64_t skip,
                        std::uint64_t shorten, bool labels) {

@@ -232,17 +232,19 @@ struct MakeLoader {
   std::unique_ptr<PythonLoader> operator()(
       std::shared_ptr<Job> job, const std::vector<std::shared_ptr<Source>>& sources,
       const std::vector<FieldSpec>& fields, const std::vector<ComputedList>& computed,
-      const std::vector<MakerList>& made, const std::vector<std::string>& values, unsigned parts, std::uint64_t rank,
-      std::uint64_t world_size, const std::string& reader, unsigned threads, unsigned cores, unsigned prefetch,
-      std::uint64_t max_bytes, const py::object& allocate, const std::optional<SliceTuple>& slice,
-      const std::optional<BalanceTuple>& balance, const std::optional<std::shared_ptr<ByteStore>>& far_reader) const {
+      const std::vector<MakerList>& made, const std::vector<std::optional<FillInTheMiddleSpec>>& middles,
+      const std::vector<std::string>& values, unsigned parts, std::uint64_t rank, std::uint64_t world_size,
+      const std::string& reader, unsigned threads, unsigned cores, unsigned prefetch, std::uint64_t max_bytes,
+      const py::object& allocate, const std::optional<SliceTuple>& slice, const std::optional<BalanceTuple>& balance,
+      const std::optional<std::shared_ptr<ByteStore>>& far_reader) const {
     LoaderOptions options;
     options.job = std::move(job);
     options.share = {rank, world_size, balance ? std::get<1>(*balance) : 1};
     BatchFormats formats;
     for (std::size_t i = 0; i < sources.size(); ++i) {
       formats.emplace_back(sources[i], column_specs(fields, computed.at(i), made.at(i), values),
-                           static_cast<Parts>(parts), slice ? slice_of(*slice, sources[i]->info()) : nullptr);
+                           static_cast<Parts>(parts), slice ? slice_of(*slice, sources[i]->info()) : nullptr,
+                           middles.at(i));
     }
     if (formats.size() > 1) formats = join(std::move(formats));
     options.formats = std::make_shared<const BatchFormats>(std::move(formats));
@@ -332,10 +334,10 @@ void register_functions(py::module_& module, const std::shared_ptr<LocalStore>& 
 
 void add_methods(LoaderClass& type, const std::shared_ptr<LocalStore>& local) {
   type.def(py::init(MakeLoader{local}), py::kw_only(), py::arg("job"), py::arg("sources"), py::arg("fields"),
-           py::arg("computed"), py::arg("made"), py::arg("values"), py::arg("parts"), py::arg("rank"),
-           py::arg("world_size"), py::arg("reader"), py::arg("threads"), py::arg("cores"), py::arg("prefetch"),
-           py::arg("max_bytes"), py::arg("allocate"), py::arg("slice") = py::none(), py::arg("balance") = py::none(),
-           py::arg("far_reader") = py::none())
+           py::arg("computed"), py::arg("made"), py::arg("middles"), py::arg("values"), py::arg("parts"),
+           py::arg("rank"), py::arg("world_size"), py::arg("reader"), py::arg("threads"), py::arg("cores"),
+           py::arg("prefetch"), py::arg("max_bytes"), py::arg("allocate"), py::arg("slice") = py::none(),
+           py::arg("balance") = py::none(), py::arg("far_reader") = py::none())
       .def("next", &PythonLoader::next, "The next batch; None at the end of this `for`.")
       .def("begin", [](PythonLoader& loader) { loader.idle().begin(); })
       .def("state", [](const PythonLoader& loader) { return state_tuple(loader.get().state()); })

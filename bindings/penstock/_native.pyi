@@ -29,6 +29,7 @@ __all__: list[str] = [
     "DocumentBounds",
     "EntryNumbers",
     "FieldSpec",
+    "FillInTheMiddleSpec",
     "FinishedShard",
     "GrownOrder",
     "HttpStore",
@@ -707,6 +708,27 @@ class Padding:
         left: bool,
     ) -> None: ...
 
+class FillInTheMiddleSpec:
+    """
+    How pieces of documents are rearranged in rows.
+    """
+    def __init__(
+        self,
+        *,
+        field: str,
+        prefix: typing.SupportsInt | typing.SupportsIndex,
+        middle: typing.SupportsInt | typing.SupportsIndex,
+        suffix: typing.SupportsInt | typing.SupportsIndex,
+        rate: typing.SupportsFloat | typing.SupportsIndex,
+        spm_rate: typing.SupportsFloat | typing.SupportsIndex,
+        bounds: DocumentBounds,
+        first_stays: typing.SupportsInt | typing.SupportsIndex | None,
+        last_stays: typing.SupportsInt | typing.SupportsIndex | None,
+        seed: typing.SupportsInt | typing.SupportsIndex,
+    ) -> None: ...
+    @property
+    def field(self) -> str: ...
+
 class FieldSpec:
     """
     A field's values as `type`, without its first `skip` records.
@@ -1178,6 +1200,7 @@ class Loader:
         fields: collections.abc.Sequence[FieldSpec],
         computed: collections.abc.Sequence[collections.abc.Sequence[SequenceSpec | TargetSpec | PerSpanSpec]],
         made: collections.abc.Sequence[collections.abc.Sequence[ColumnMaker]],
+        middles: collections.abc.Sequence[FillInTheMiddleSpec | None],
         values: collections.abc.Sequence[str],
         parts: typing.SupportsInt | typing.SupportsIndex,
         rank: typing.SupportsInt | typing.SupportsIndex,

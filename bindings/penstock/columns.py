@@ -21,7 +21,26 @@ Examples:
     [[0, 1, 2, 0, 1, 2, 3, 4], [0, 1, 0, 1, 2, 3, 4, 5]]
 """
 
-from penstock._data.column_kinds import Column, CuSeqlens, DocumentIds, Labels, LossMask, PerSpan, PositionIds
+from penstock._data.column_kinds import (
+    Column,
+    CuSeqlens,
+    DocumentIds,
+    FillInTheMiddle,
+    Labels,
+    LossMask,
+    PerSpan,
+    PositionIds,
+)
 from penstock._data.column_specs import resolve
 
-__all__ = ["Column", "CuSeqlens", "DocumentIds", "Labels", "LossMask", "PerSpan", "PositionIds", "resolve"]
+__all__ = [
+    "Column",
+    "CuSeqlens",
+    "DocumentIds",
+    "FillInTheMiddle",
+    "Labels",
+    "LossMask",
+    "PerSpan",
+    "PositionIds",
+    "resolve",
+]

@@ -118,18 +118,21 @@ void join_group(std::vector<BatchFormat*>& group) {
 }  // namespace
 
 BatchFormat::BatchFormat(std::shared_ptr<const Source> source_, std::vector<ColumnSpec> specs_, Parts wanted_,
-                         const std::shared_ptr<const RowSlice>& slice_)
+                         const std::shared_ptr<const RowSlice>& slice_,
+                         const std::optional<FillInTheMiddleSpec>& middle_)
     : source(std::move(source_)),
       shape(source->info().shape),
       stored_record_bytes(source->info().stored_record_bytes),
       specs(std::move(specs_)),
       wanted(wanted_),
       slice(reading_for(specs, slice_)),
+      middle(middle_ ? std::make_shared<const FillInTheMiddle>(*middle_, source->info()) : nullptr),
       lead_bytes(shape.ragged ? 0 : shape.lead * stored_record_bytes),
       row_bytes(row_stride_bytes(shape, stored_record_bytes)) {
   make_columns(*this, is_end_to_end(*this));
   for (const ColumnSpec& spec : specs) wanted = wanted | parts_of(spec);
   if (slice && slice->is_by_documents()) wanted = wanted | Parts::Spans;
+  if (middle) wanted = wanted | middle->parts();
 }
 
 bool BatchFormat::has_records_of(const BatchFormat& other) const noexcept {

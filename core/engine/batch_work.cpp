@@ -37,7 +37,7 @@ void BatchWork::prepare_rows() const {
 void BatchWork::prepare_row(std::uint64_t i) const {
   batch_.rows[i].restart(batch_.picks[i].index, batch_.format->shape.length);
   batch_.rows[i].epoch = batch_.picks[i].epoch;
-  batch_.rows[i].slice = batch_.row_format(i).slice.get();
+  batch_.rows[i].slice = batch_.row_format(i).read_slice();
 }
 
 void BatchWork::measure() const {
@@ -99,6 +99,7 @@ void BatchWork::finish_row(std::uint64_t i) const {
   row.epoch = batch_.picks[i].epoch;
   row.source = own.source.get();
   if (has_spans(own.wanted)) own.source->spans(row, row.spans);
+  if (own.middle) own.middle->rearrange(row);
   fill_columns(own, row, i);
 }
 

@@ -89,7 +89,7 @@ void Stretch::close(std::uint64_t end, const BatchFormats& formats) {
       Row& row = part->rows[i - first];
       row.restart(members_[i].pick.index, format.shape.length);
       row.epoch = members_[i].pick.epoch;
-      row.slice = format.slice.get();
+      row.slice = format.read_slice();
       row.records = nullptr;
       rows_[members_[i].slot] = &row;
     }

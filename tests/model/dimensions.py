@@ -31,6 +31,8 @@ DIMENSIONS: dict[str, tuple[str, ...]] = {
     "where": ("none", "dataset", "view", "twice"),
     "part": ("whole", "slice", "stride", "pick", "mask", "split", "held", "nested"),
     "columns": ("none", "sequences", "bounded", "field", "answers", "within", "quality", "several", "end", "begin"),
+    # fim is told the token that ends documents; spm is not, and rearranges all pieces of a mixture's first source.
+    "transform": ("none", "fim", "spm"),
     "values": ("none", "all"),
     "metadata": ("entries", "spans", "none"),
     "framework": ("numpy", "torch"),
@@ -152,6 +154,14 @@ REFUSALS: tuple[Refusal, ...] = (
     refusal("entries are not read", metadata=but("metadata", "entries"), columns=FUNCTIONS),
     refusal(
         "spans of the layout ids do not say where their document begins", data="ids", columns=("answers", "several")
+    ),
+    refusal("cells and opaque documents have no tokens", data=("cells", "opaque"), transform=("fim", "spm")),
+    refusal("places in documents, which move", columns=("answers", "several"), transform=("fim", "spm")),
+    refusal(
+        "nothing tells the documents that are rearranged",
+        data=NO_SPANS,
+        transform="spm",
+        columns=but("columns", *BY_TOKEN),
     ),
     refusal("documents have no window to share", view=OF_DOCUMENTS, context=but("context", "none")),
     refusal("zigzag within documents is of rows packed to multiples", view=but("view", "packed4"), context="documents"),

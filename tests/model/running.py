@@ -15,6 +15,7 @@ from compare import Difference, check, compare_batch, compare_located, compare_v
 from dimensions import CELLS, Case, broken
 from jobs import Pick, ViewJob, make_job
 from layouts import Shape, layout_of, options_of
+from middle import transformed
 from observations import Given
 from positions import NEVER, Cursor, GlobalBatch, by_cost, by_turns, rows_of
 from sources import Library, NothingLeftError
@@ -259,11 +260,14 @@ class Leg:
             check(loader.epoch == self.job.epoch(position), "epoch", loader.epoch, self.job.epoch(position))
 
     def _compare(self, batch: GlobalBatch) -> None:
-        given = [self.job.given(each) for each in batch.positions]
         picks = [self.job.pick(each) for each in batch.positions]
         rows = self.run_.rank_rows(batch.size, self.shape.ranks)
         if self.position == batch.begin:  # not before a tail that was dropped
             check(self.loaders[0].batch_size == rows, "batch_size", self.loaders[0].batch_size, rows)
+        given = [
+            transformed(self.case, self.job.given(at), pick, self.job.sources[pick.source], self.run_.seed)
+            for at, pick in zip(batch.positions, picks, strict=True)
+        ]
         shares = self._shares(batch, rows)
         if self.run_.chance.random() < 0.3:
             step = self.cursor.step_at(batch.begin)

@@ -145,7 +145,7 @@ def with_labels(layout: BatchLayout, **rows: Any) -> BatchLayout:
 
 def with_computed(layout: BatchLayout) -> BatchLayout:
     """Says where the arrays of `computed` lie, behind those of `fields`."""
-    sequences, targets, per_span, _ = layout.computed
+    sequences, targets, per_span = layout.computed[:3]
     at = len(layout.fields)
     column_of = {each.name: ColumnPlace(at + i, 0, np.dtype(np.int32)) for i, each in enumerate(sequences)}
     at += len(sequences)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -143,4 +143,54 @@ class PerSpan:
     fill: Any = 0
 
 
-Column = CuSeqlens | PositionIds | DocumentIds | LossMask | Labels | PerSpan
+@dataclass(frozen=True)
+class FillInTheMiddle:
+    """Rearranges documents for infilling, in the rows themselves: fields, `inputs`, `labels`, masks are made after.
+
+    A row's piece of a document is chosen with probability `rate`. Its last three tokens are dropped, what is left is
+    cut at two uniform points into prefix, middle and suffix, and three sentinels come in:
+
+        PSM: prefix-token, prefix, suffix-token, suffix, middle-token, middle
+        SPM: prefix-token, suffix-token, suffix, middle-token, prefix, middle
+
+    (Bavarian et al., 2022, arXiv 2207.14255, sections 3 and 4.1; SPM is their variant 2, which Megatron and StarCoder
+    use). So pieces, rows, spans and padding stay where they are. Pieces of fewer than four tokens stay as they are.
+    Records move whole: their other fields go along, a sentinel has those of the record that it stands before. What is
+    drawn is a pure function of (the loader's seed, epoch, observation; of a mixture also the source's name).
+
+    Attributes:
+        prefix: the token before the prefix.
+        middle: the token before the middle.
+        suffix: the token before the suffix.
+        rate: of pieces that are rearranged, from 0 to 1.
+        spm_rate: of those, the part that is SPM; the others are PSM.
+        sources: names of a mixture's sources, for these alone; None: all.
+        end_of_document: the token that stays a document's last; None: the view's, or that of the dataset's tokenizer.
+            Where nothing else tells documents, it does.
+        begin_of_document: the token that stays a document's first; None: the view's, if it has one.
+
+    Examples:
+        >>> import os, penstock, tempfile
+        >>> path = os.path.join(tempfile.mkdtemp(), "code")
+        >>> with penstock.Writer(path, fields={"token": "u2"}, metadata="json") as writer:
+        ...     writer.append(token=[1, 2, 3, 4, 5, 6, 7, 8, 0], metadata=None)
+        ...     writer.append(token=[11, 12, 13, 14, 15, 16, 0], metadata=None)
+        >>> fim = penstock.columns.FillInTheMiddle(97, 98, 99, rate=1, spm_rate=0, end_of_document=0)
+        >>> view = penstock.open(path).windows(16)
+        >>> batch = next(penstock.Loader(view, 1, columns=[fim], framework="numpy"))
+        >>> batch["token"].tolist()
+        [[97, 1, 2, 99, 98, 3, 4, 5, 0, 97, 99, 13, 98, 11, 12, 0]]
+    """
+
+    name: ClassVar[str] = "fill_in_the_middle"
+    prefix: int
+    middle: int
+    suffix: int
+    rate: float = 0.5
+    spm_rate: float = 0.5
+    sources: Collection[str] | None = None
+    end_of_document: int | None = None
+    begin_of_document: int | None = None
+
+
+Column = CuSeqlens | PositionIds | DocumentIds | LossMask | Labels | PerSpan | FillInTheMiddle

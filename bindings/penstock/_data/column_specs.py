@@ -9,7 +9,16 @@ from penstock._base.arguments import index
 from penstock._base.errors import InvalidArgumentError
 from penstock._base.words import excerpt, quoted
 from penstock._data.bounds import Bounds, document_bounds
-from penstock._data.column_kinds import Column, CuSeqlens, DocumentIds, Labels, LossMask, PerSpan, PositionIds
+from penstock._data.column_kinds import (
+    Column,
+    CuSeqlens,
+    DocumentIds,
+    FillInTheMiddle,
+    Labels,
+    LossMask,
+    PerSpan,
+    PositionIds,
+)
 from penstock._data.computed import ComputedSpecs
 from penstock._data.dtype import RESERVED_NAMES, numpy_type
 from penstock._data.fields import leaves, token_leaf
@@ -22,7 +31,7 @@ _MOST_DOCUMENTS = (1 << 31) - 2  # int32 holds one value more
 
 _Sequence = CuSeqlens | PositionIds | DocumentIds
 _KINDS: dict[str, type[_Sequence]] = {each.name: each for each in (CuSeqlens, PositionIds, DocumentIds)}
-_WITH_OPTIONS = {each.name: each.__name__ for each in (LossMask, Labels)}
+_WITH_OPTIONS = {each.name: each.__name__ for each in (LossMask, Labels, FillInTheMiddle)}
 
 
 def resolve(
@@ -35,7 +44,7 @@ def resolve(
             known, `max_documents` without `cu_seqlens`, a field that is not there, functions of metadata that the view
             does not read.
     """
-    wanted = _wanted(columns)
+    wanted: list[Column] = [each for each in _wanted(columns) if not isinstance(each, FillInTheMiddle)]
     most = _most_documents(max_documents, wanted)
     if not wanted:
         return ComputedSpecs(), None
@@ -89,11 +98,11 @@ class _Chosen(NamedTuple):
 
 
 def _wanted(columns: Any) -> list[Column]:
-    """The columns that a user named; each once, but for masks, which count together."""
+    """The columns that a user named; each once, but for masks, which count together, and what is of some sources."""
     if isinstance(columns, str) or not isinstance(columns, Iterable):
         raise InvalidArgumentError(f'columns={columns!r:.80}: must be a list, such as ["cu_seqlens"]')
     wanted = [_column(each) for each in columns]
-    names = [each.name for each in wanted if not isinstance(each, LossMask)]
+    names = [each.name for each in wanted if not isinstance(each, LossMask | FillInTheMiddle)]
     for name in names:
         if names.count(name) > 1:
             raise InvalidArgumentError(f"columns=: {excerpt(name)} is there twice")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from penstock._native import PerSpanSpec, SequenceSpec, TargetSpec
+from penstock._native import FillInTheMiddleSpec, PerSpanSpec, SequenceSpec, TargetSpec
 
 
 class ComputedSpecs(NamedTuple):
@@ -14,6 +14,7 @@ class ComputedSpecs(NamedTuple):
     targets: TargetSpec | None = None  # its labels are those of the layout
     per_span: tuple[PerSpanSpec, ...] = ()
     wants_labels: bool = False  # a column says something of labels, and of nothing else
+    middle: FillInTheMiddleSpec | None = None  # what rearranges the rows before all of these are made
 
     @property
     def names(self) -> list[str]:

@@ -14,10 +14,12 @@ from penstock._data.column_kinds import Column
 from penstock._data.column_specs import resolve as resolve_columns
 from penstock._data.fields import DtypeChoice, leaves, stored_dtype
 from penstock._data.loadable import Loadable
+from penstock._data.middle import check_sources, check_types, middle_of
 from penstock._data.span_functions import SpanFunctions
 from penstock._data.spans import parts_of
 from penstock._data.view import View
 from penstock._load.parallel import check_sliced
+from penstock._native import MixtureOrder
 
 
 def plan_layouts(
@@ -45,10 +47,15 @@ def plan_layouts(
     common = _common_types(views, dtype, torch is None) if differ else {}
     names = list(columns) if isinstance(columns, Iterable) and not isinstance(columns, str) else columns
     resolved = [resolve_columns(names, max_documents, each) for each in views]
-    layouts = [
-        plan_layout(each, Wanted(torch, dtype, True, computed, seed, differ, common, sliced))
-        for each, (computed, _) in zip(views, resolved, strict=True)
-    ]
+    check_sources(names, list(view._views()))
+    layouts = []
+    for (name, each), (computed, _) in zip(view._views().items(), resolved, strict=True):
+        own = MixtureOrder.source_seed(seed, name) if name else seed
+        computed = computed._replace(middle=middle_of(names, each, name, own))
+        layouts.append(plan_layout(each, Wanted(torch, dtype, True, computed, seed, differ, common, sliced)))
+    for each in layouts:
+        if each.computed.middle is not None:
+            check_types(names, {each.types[each.computed.middle.field], each.label_type})
     decoders = tuple(decoder for each in layouts for decoder in each.decoders)
     layouts[0] = replace(layouts[0], decoders=decoders)
     functions = resolved[0][1]
@@ -65,6 +72,7 @@ def native_columns(layouts: list[BatchLayout], view: Loadable) -> dict[str, Any]
         "fields": list(layouts[0].fields),
         "computed": [each.computed.specs for each in layouts],
         "made": [list(each.makers) for each in layouts],
+        "middles": [each.computed.middle for each in layouts],
         "values": list(layouts[0].values),
         "parts": parts_of(view._first),
     }

@@ -1,6 +1,7 @@
 #include "core/base/error.h"
 #include "core/columns/cells/ranking.h"
 #include "core/columns/cells/sentences.h"
+#include "core/columns/row_draws.h"
 
 #include <cmath>
 #include <utility>
@@ -10,29 +11,6 @@ namespace {
 
 constexpr ScalarType kToken{'i', 8};
 constexpr ScalarType kMask{'b', 1};
-constexpr std::uint64_t kGolden = 0x9e37'79b9'7f4a'7c15U;
-
-// splitmix64's output function: a bijection of 64 bits.
-std::uint64_t mixed(std::uint64_t bits) {
-  bits = (bits ^ (bits >> 30)) * 0xbf58'476d'1ce4'e5b9U;
-  bits = (bits ^ (bits >> 27)) * 0x94d0'49bb'1331'11ebU;
-  return bits ^ (bits >> 31);
-}
-
-// Draws of one cell in one epoch.
-class Draws {
- public:
-  Draws(std::uint64_t seed, std::uint64_t epoch, std::uint64_t cell)
-      : state_(mixed(mixed(mixed(seed + kGolden) + epoch) + cell)) {}
-  /// Below `bound`.
-  std::uint64_t below(std::uint64_t bound) {
-    __extension__ using u128 = unsigned __int128;
-    return static_cast<std::uint64_t>((u128{mixed(state_ += kGolden)} * bound) >> 64);
-  }
-
- private:
-  std::uint64_t state_;
-};
 
 // Of the calling thread, for the cell that it bins. Of each gene whose value is above 0:
 struct BinScratch {
@@ -140,7 +118,7 @@ class BinnedColumn final : public Column {
       return count;
     }
     // Selection sampling: each is taken with probability room / left.
-    Draws draws(spec_->seed, row.epoch, row.source->base_index(row.index));
+    RowDraws draws(spec_->seed, row);
     const bool is_random = spec_->choice == Choice::Random && room < left;
     for (std::uint64_t i = 0; i < count && room > 0; ++i) {
       if (scratch.tokens[i] < 0) continue;

@@ -30,6 +30,7 @@ EXPECTED: dict[str, tuple[set[str], set[tuple[str, str]]]] = {
     "ready": ({"ready batch"}, {("ready batch", "µs")}),
     "throughput": ({"throughput"}, {("throughput", "ratio")}),
     "columns": ({"document columns"}, {("document columns", "ratio")}),
+    "transforms": ({"transforms"}, {("transforms", "ratio")}),
     "metrics": ({"metrics"}, set()),
     "cold": ({"cold"}, {("cold", "ratio")} if shutil.which("fio") else set()),
     "blocks": ({"blocks"}, {("blocks", "ratio")}),
@@ -105,7 +106,7 @@ def test_a_measurement_gives_its_lines_with_all_that_is_needed_to_judge_them(all
         assert line["lowest"] <= line["median"] <= line["highest"]
     without = ("permutation", "import", "opening", "shards", "ready", "columns", "metrics", "stalls", "remote",
                "shuffle", "checks", "node", "mixture", "cells", "packing", "cache", "per-shard", "draws",
-               "token-files", "text", "where")  # fmt: skip
+               "token-files", "text", "transforms", "where")  # fmt: skip
     assert (folder / "charts" / f"benchmark-{measurement}.png").exists() == (measurement not in without)
     what_was_measured_is_plausible(measurement, {line["what"]: line["values"] for line in lines})
 

@@ -50,7 +50,7 @@ std::vector<std::int64_t> labels_of(const Batch& batch, std::uint32_t bytes) {
   }
 }
 
-void expect_right(const Batch& batch, const DocumentStream& stream, const Wanted& wanted) {
+void expect_targets_right(const Batch& batch, const DocumentStream& stream, const Wanted& wanted) {
   const auto& source = static_cast<const FieldSource&>(*batch.format->source);
   std::uint64_t width = 0;  // of padded rows
   for (std::uint64_t i = 0; wanted.padding && i < batch.plan.valid; ++i) {
@@ -91,7 +91,7 @@ void expect_right(const Batch& batch, const DocumentStream& stream, const Wanted
 }
 
 /// Every batch of two epochs, the last ones padded.
-void expect_right(FieldRows rows, const DocumentStream& stream, const Wanted& wanted, bool lends = false) {
+void expect_targets_right(FieldRows rows, const DocumentStream& stream, const Wanted& wanted, bool lends = false) {
   Case setup;
   setup.batch = 7;
   setup.per_epoch = true;
@@ -101,7 +101,7 @@ void expect_right(FieldRows rows, const DocumentStream& stream, const Wanted& wa
   while (loader.position() < loader.job().cursor().run_end()) {
     loader.begin();
     while (auto batch = next(loader)) {
-      expect_right(*batch, stream, wanted);
+      expect_targets_right(*batch, stream, wanted);
       padded += batch->plan.rows - batch->plan.valid;
     }
   }
@@ -122,12 +122,12 @@ TEST(TargetColumn, IsWhatTheModelSaysOfWindowsAndOfDocumentsOfAnyLength) {
           for (const By by : {By::Spans, By::EndValue, By::BeginValue}) {
             Wanted wanted{.lookahead = lookahead, .field = field, .cross_document = cross_document, .by = by};
             wanted.labels = false;
-            expect_right(rows, stream, wanted);
+            expect_targets_right(rows, stream, wanted);
             if (lookahead == 0) continue;
             wanted.labels = true;
-            expect_right(rows, stream, wanted, true);
+            expect_targets_right(rows, stream, wanted, true);
             wanted.mask = false;
-            if (!field) expect_right(rows, stream, wanted);
+            if (!field) expect_targets_right(rows, stream, wanted);
           }
         }
       }
@@ -141,7 +141,7 @@ TEST(TargetColumn, PaddedDocumentsAreRectanglesOnEitherSide) {
   for (std::uint64_t i = 0; i < 33; ++i) rows.lengths.push_back(i * 5 % 13);
   for (const Padding& padding : {Padding{}, Padding{.multiple_of = 4}, Padding{.length = 15, .left = true},
                                  Padding{.multiple_of = 5, .left = true}}) {
-    expect_right(rows, stream, {.lookahead = 0, .field = true, .label_bytes = 4, .padding = padding}, true);
+    expect_targets_right(rows, stream, {.lookahead = 0, .field = true, .label_bytes = 4, .padding = padding}, true);
   }
 }
 
@@ -151,11 +151,11 @@ TEST(TargetColumn, EveryWidthOfLabelsAndFieldsAndFieldsApart) {
     rows.lookahead = 1;
     rows.length = 14;
     for (const std::uint32_t bytes : {1, 2, 4, 8}) {
-      expect_right(rows, stream, {.field = true, .cross_document = false, .label_bytes = bytes});
-      expect_right(rows, stream, {.mask = false, .cross_document = false, .label_bytes = bytes});
+      expect_targets_right(rows, stream, {.field = true, .cross_document = false, .label_bytes = bytes});
+      expect_targets_right(rows, stream, {.mask = false, .cross_document = false, .label_bytes = bytes});
     }
     rows.apart = true;
-    expect_right(rows, stream, {.field = true, .cross_document = false, .by = By::EndValue});
+    expect_targets_right(rows, stream, {.field = true, .cross_document = false, .by = By::EndValue});
   };
   expect(stream.rows<std::uint8_t>("|u1"));
   expect(stream.rows<std::uint16_t>("<u2"));

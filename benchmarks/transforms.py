@@ -1,0 +1,39 @@
+"""What transforms of rows cost: windows with each of them beside the same windows without."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import penstock
+from document_columns import windows_per_second
+from penstock.columns import FillInTheMiddle
+from results import Result, alternate, ratios, warm
+from workloads import TOKEN_BYTES, WINDOW, Corpora
+
+
+def measure(corpora: Corpora) -> list[Result]:
+    path = corpora.documents()
+    warm(file for file in path.rglob("*") if file.is_file())
+    dataset = penstock.open(str(path))
+    view = dataset.windows(WINDOW, lookahead=1, metadata="spans")
+    return [
+        *compared(corpora, "fill-in-the-middle", view, view, [FillInTheMiddle(1, 2, 3, rate=0.5)]),
+        *compared(corpora, "fill-in-the-middle of every piece", view, view, [FillInTheMiddle(1, 2, 3, rate=1)]),
+    ]
+
+
+def compared(corpora: Corpora, what: str, plain: Any, view: Any, columns: list[Any]) -> list[Result]:
+    """Windows a second of `view` with the columns beside those of `plain`, in alternating repeats."""
+    runs = [partial(windows_per_second, each, given, corpora.size.seconds) for each, given in
+            ((plain, []), (view, columns))]  # fmt: skip
+    without, with_it = alternate(corpora.size.repeats, runs)
+    return [
+        _line(f"windows beside {what}", "windows/s", without),
+        _line(what, "windows/s", with_it),
+        _line(f"{what} / windows", "ratio", ratios(with_it, without), at_least=0.8),
+    ]
+
+
+def _line(what: str, unit: str, values: tuple[float, ...], at_least: float | None = None) -> Result:
+    return Result("transforms", what, unit, values, "warm", WINDOW * TOKEN_BYTES, at_least=at_least)
