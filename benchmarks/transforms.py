@@ -7,7 +7,7 @@ from typing import Any
 
 import penstock
 from document_columns import windows_per_second
-from penstock.columns import FillInTheMiddle
+from penstock.columns import FillInTheMiddle, SpanCorruption
 from results import Result, alternate, ratios, warm
 from workloads import TOKEN_BYTES, WINDOW, Corpora
 
@@ -17,9 +17,12 @@ def measure(corpora: Corpora) -> list[Result]:
     warm(file for file in path.rglob("*") if file.is_file())
     dataset = penstock.open(str(path))
     view = dataset.windows(WINDOW, lookahead=1, metadata="spans")
+    plain = dataset.windows(WINDOW, metadata=False)
+    spans = SpanCorruption(range(1 << 30, (1 << 30) - 300, -1), end=1)
     return [
         *compared(corpora, "fill-in-the-middle", view, view, [FillInTheMiddle(1, 2, 3, rate=0.5)]),
         *compared(corpora, "fill-in-the-middle of every piece", view, view, [FillInTheMiddle(1, 2, 3, rate=1)]),
+        *compared(corpora, "span corruption", plain, plain, [spans]),
     ]
 
 

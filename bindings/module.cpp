@@ -13,8 +13,8 @@ PYBIND11_MODULE(_native, module) {
   penstock::bindings::register_dataset(module, local);
   penstock::bindings::register_cache(module, local);
   penstock::bindings::register_job(module);
-  penstock::bindings::register_columns(module);
   penstock::bindings::register_cells(module);
+  penstock::bindings::register_columns(module);
   penstock::bindings::register_where(module, local);
   penstock::bindings::register_packing(module, local);
   penstock::bindings::register_loader(module, local);

@@ -3,6 +3,7 @@
 #include "core/base/error.h"
 #include "core/columns/column_spec.h"
 #include "core/columns/fill_in_the_middle.h"
+#include "core/columns/span_corruption.h"
 
 #include <pybind11/stl.h>
 
@@ -62,9 +63,23 @@ void register_middle(py::module_& module) {
       .def_readonly("field", &FillInTheMiddleSpec::field);
 }
 
+// After ColumnMaker, which it gives.
+void register_corruption(py::module_& module) {
+  module.def(
+      "make_span_corruption",
+      [](std::string field, const std::string& type, double density, double mean_length,
+         std::vector<std::int64_t> sentinels, std::optional<std::int64_t> end, std::int64_t pad, std::uint64_t seed) {
+        return std::const_pointer_cast<ColumnMaker>(make_span_corruption(
+            {std::move(field), ScalarType::parse(type), density, mean_length, std::move(sentinels), end, pad, seed}));
+      },
+      py::kw_only(), py::arg("field"), py::arg("type"), py::arg("density"), py::arg("mean_length"),
+      py::arg("sentinels"), py::arg("end"), py::arg("pad"), py::arg("seed"), "Arrays: inputs, labels, attention_mask.");
+}
+
 }  // namespace
 
 void register_columns(py::module_& module) {
+  register_corruption(module);
   register_bounds(module);
   register_middle(module);
   py::class_<FieldSpec>(module, "FieldSpec", "A field's values as `type`, without its first `skip` records.")

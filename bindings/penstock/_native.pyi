@@ -100,6 +100,7 @@ __all__: list[str] = [
     "make_ranked",
     "make_selection",
     "make_slice",
+    "make_span_corruption",
     "make_split",
     "make_values",
     "make_where",
@@ -684,6 +685,40 @@ class Job:
     @property
     def json(self) -> str: ...
 
+class ColumnMaker:
+    """
+    Makes a column of each batch that core does not know.
+    """
+
+class CellSpec:
+    """
+    What all forms know of cells; see core/columns/cells/cell.h.
+    """
+    def __init__(
+        self,
+        *,
+        value: str,
+        known: typing.SupportsInt | typing.SupportsIndex | None,
+        width: typing.SupportsInt | typing.SupportsIndex | None,
+        places: typing.Annotated[numpy.typing.ArrayLike, numpy.int32],
+        normalize: typing.SupportsFloat | typing.SupportsIndex | None,
+        log1p: bool,
+    ) -> None: ...
+
+class SentenceSpec:
+    """
+    What sentences share; see core/columns/cells/forms.h.
+    """
+    def __init__(
+        self,
+        *,
+        length: typing.SupportsInt | typing.SupportsIndex,
+        tokens: typing.Annotated[numpy.typing.ArrayLike, numpy.int64],
+        cls: typing.SupportsInt | typing.SupportsIndex | None,
+        eos: typing.SupportsInt | typing.SupportsIndex | None,
+        pad: typing.SupportsInt | typing.SupportsIndex,
+    ) -> None: ...
+
 class DocumentBounds:
     """
     Where the documents of a row begin: by spans, or by the token that ends or begins each.
@@ -806,40 +841,6 @@ class PerSpanSpec:
     def name(self) -> str: ...
     @property
     def type(self) -> str: ...
-
-class ColumnMaker:
-    """
-    Makes a column of each batch that core does not know.
-    """
-
-class CellSpec:
-    """
-    What all forms know of cells; see core/columns/cells/cell.h.
-    """
-    def __init__(
-        self,
-        *,
-        value: str,
-        known: typing.SupportsInt | typing.SupportsIndex | None,
-        width: typing.SupportsInt | typing.SupportsIndex | None,
-        places: typing.Annotated[numpy.typing.ArrayLike, numpy.int32],
-        normalize: typing.SupportsFloat | typing.SupportsIndex | None,
-        log1p: bool,
-    ) -> None: ...
-
-class SentenceSpec:
-    """
-    What sentences share; see core/columns/cells/forms.h.
-    """
-    def __init__(
-        self,
-        *,
-        length: typing.SupportsInt | typing.SupportsIndex,
-        tokens: typing.Annotated[numpy.typing.ArrayLike, numpy.int64],
-        cls: typing.SupportsInt | typing.SupportsIndex | None,
-        eos: typing.SupportsInt | typing.SupportsIndex | None,
-        pad: typing.SupportsInt | typing.SupportsIndex,
-    ) -> None: ...
 
 class Chosen:
     """
@@ -1750,6 +1751,21 @@ def make_slice(
 ) -> Source:
     """
     Observations first, first + step, … of a view, `count` of them.
+    """
+
+def make_span_corruption(
+    *,
+    field: str,
+    type: str,
+    density: typing.SupportsFloat | typing.SupportsIndex,
+    mean_length: typing.SupportsFloat | typing.SupportsIndex,
+    sentinels: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
+    end: typing.SupportsInt | typing.SupportsIndex | None,
+    pad: typing.SupportsInt | typing.SupportsIndex,
+    seed: typing.SupportsInt | typing.SupportsIndex,
+) -> ColumnMaker:
+    """
+    Arrays: inputs, labels, attention_mask.
     """
 
 def make_split(

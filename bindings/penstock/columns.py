@@ -30,6 +30,7 @@ from penstock._data.column_kinds import (
     LossMask,
     PerSpan,
     PositionIds,
+    SpanCorruption,
 )
 from penstock._data.column_specs import resolve
 
@@ -42,5 +43,6 @@ __all__ = [
     "LossMask",
     "PerSpan",
     "PositionIds",
+    "SpanCorruption",
     "resolve",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -28,6 +28,13 @@ class ColumnPlace(NamedTuple):
     type: np.dtype[Any]
 
 
+class Corruption(NamedTuple):
+    """What makes inputs, labels and attention_mask of rows' tokens, in place of those that follow one another."""
+
+    field: str  # of the tokens
+    make: Callable[[np.dtype[Any]], _native.ColumnMaker]  # of the type of inputs and labels
+
+
 @dataclass(frozen=True)
 class Wanted:
     """What is asked of a view's batches: by a loader, or by `view.read`, whose are the defaults.
@@ -41,6 +48,7 @@ class Wanted:
         records_differ: whether batches have rows of other views, too, whose records are of other types.
         common: of fields that are not in `dtype`, the type that holds the values of all these views.
         sliced: whether rows are the part of a context-parallel rank.
+        corruption: what makes other rows of the view's; None: nothing does.
     """
 
     torch: Any = None
@@ -51,6 +59,7 @@ class Wanted:
     records_differ: bool = False
     common: Mapping[str, np.dtype[Any]] | None = None
     sliced: bool = False
+    corruption: Corruption | None = None
 
 
 @dataclass(frozen=True)
@@ -122,6 +131,8 @@ def plan_layout(view: Any, wanted: Wanted) -> BatchLayout:
             )
     view._check_dtype(wanted.dtype)
     layout: BatchLayout = view._arranged(_of_records(view, wanted), wanted)
+    if wanted.corruption is not None:
+        layout = _with_corruption(layout, wanted.corruption)
     return _with_values(layout) if wanted.eager else layout
 
 
@@ -178,6 +189,18 @@ def with_fields(layout: BatchLayout) -> BatchLayout:
             )
     column_of = {each.name: ColumnPlace(at, 0, np.dtype(each.type)) for at, each in enumerate(fields)}
     return with_computed(replace(layout, fields=tuple(fields), column_of=column_of))
+
+
+def _with_corruption(layout: BatchLayout, corruption: Corruption) -> BatchLayout:
+    dtype = _label_type(corruption.field, layout.chosen)
+    # The tokens as they are stored are cast only if somebody asks.
+    fields = tuple(each for each in layout.fields if each.name != corruption.field)
+    column_of = {each.name: ColumnPlace(at, 0, np.dtype(each.type)) for at, each in enumerate(fields)}
+    layout = with_computed(replace(layout, fields=fields, column_of=column_of, label_type=dtype))
+    number = len(fields) + len(layout.computed.specs)
+    types = {"inputs": dtype, "labels": dtype, "attention_mask": np.dtype(np.int64)}
+    made = {name: ColumnPlace(number, part, each) for part, (name, each) in enumerate(types.items())}
+    return replace(layout, makers=(corruption.make(dtype),), column_of={**layout.column_of, **made})
 
 
 def _is_made(layout: BatchLayout, leaf: Leaf) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -193,4 +193,44 @@ class FillInTheMiddle:
     begin_of_document: int | None = None
 
 
-Column = CuSeqlens | PositionIds | DocumentIds | LossMask | Labels | PerSpan | FillInTheMiddle
+@dataclass(frozen=True)
+class SpanCorruption:
+    """T5's objective: spans of each row's tokens are cut out, and the labels say them.
+
+    Of a row of n tokens, a window or a document, round(n * density) are noise, in round(noise / mean_length) spans, at
+    least one of each (halves are rounded to even). Noise and the rest are parted into so many runs, all ways equally
+    likely; a row begins with tokens that stay and ends with a span (Raffel et al., 2020, JMLR 21, section 3.1.4, and
+    their code). `batch.inputs` have the k-th sentinel in place of the k-th span, `batch.labels` each sentinel before
+    the tokens of its span. All windows give one shape: [rows, n - noise + spans] and [rows, noise + spans], one more
+    each with `end`; documents are padded to the batch's longest, labels by -100, and `batch.attention_mask`, int64, is
+    1 where inputs are no padding. Both are int64, or the signed type chosen for the field of tokens. What is drawn is a
+    pure function of (the loader's seed, epoch, observation; of a mixture also the source's name).
+
+    Attributes:
+        sentinels: tokens, the first span's first: T5's are range(32099, 31999, -1). A document with more spans has
+            fewer and longer ones.
+        density: of noise, above 0 and below 1.
+        mean_length: of a span of noise, at least 1.
+        end: the token that comes last in inputs and labels; None: none does.
+        pad: the token behind a document's inputs.
+
+    Examples:
+        >>> import numpy as np, os, penstock, tempfile
+        >>> path = os.path.join(tempfile.mkdtemp(), "tokens.bin")
+        >>> np.arange(2, 1002, dtype=np.uint16).tofile(path)
+        >>> view = penstock.open(path, dtype="u2").windows(12)
+        >>> spans = penstock.columns.SpanCorruption([99, 98], density=0.3, mean_length=2, end=1)
+        >>> batch = next(penstock.Loader(view, 1, order="sequential", columns=[spans], framework="numpy"))
+        >>> batch.inputs.tolist(), batch.labels.tolist()
+        ([[2, 3, 4, 99, 7, 8, 9, 10, 11, 98, 1]], [[99, 5, 6, 98, 12, 13, 1]])
+    """
+
+    name: ClassVar[str] = "span_corruption"
+    sentinels: Sequence[int]
+    density: float = 0.15
+    mean_length: float = 3.0
+    end: int | None = None
+    pad: int = 0
+
+
+Column = CuSeqlens | PositionIds | DocumentIds | LossMask | Labels | PerSpan | FillInTheMiddle | SpanCorruption

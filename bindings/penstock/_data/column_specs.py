@@ -18,6 +18,7 @@ from penstock._data.column_kinds import (
     LossMask,
     PerSpan,
     PositionIds,
+    SpanCorruption,
 )
 from penstock._data.computed import ComputedSpecs
 from penstock._data.dtype import RESERVED_NAMES, numpy_type
@@ -31,7 +32,7 @@ _MOST_DOCUMENTS = (1 << 31) - 2  # int32 holds one value more
 
 _Sequence = CuSeqlens | PositionIds | DocumentIds
 _KINDS: dict[str, type[_Sequence]] = {each.name: each for each in (CuSeqlens, PositionIds, DocumentIds)}
-_WITH_OPTIONS = {each.name: each.__name__ for each in (LossMask, Labels, FillInTheMiddle)}
+_WITH_OPTIONS = {each.name: each.__name__ for each in (LossMask, Labels, FillInTheMiddle, SpanCorruption)}
 
 
 def resolve(
@@ -44,7 +45,7 @@ def resolve(
             known, `max_documents` without `cu_seqlens`, a field that is not there, functions of metadata that the view
             does not read.
     """
-    wanted: list[Column] = [each for each in _wanted(columns) if not isinstance(each, FillInTheMiddle)]
+    wanted: list[Column] = [each for each in _wanted(columns) if not isinstance(each, FillInTheMiddle | SpanCorruption)]
     most = _most_documents(max_documents, wanted)
     if not wanted:
         return ComputedSpecs(), None

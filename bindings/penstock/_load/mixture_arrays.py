@@ -12,6 +12,7 @@ from penstock._base.errors import InvalidArgumentError
 from penstock._data.arrays import BatchLayout, Wanted, plan_layout
 from penstock._data.column_kinds import Column
 from penstock._data.column_specs import resolve as resolve_columns
+from penstock._data.corruption import corruption_of
 from penstock._data.fields import DtypeChoice, leaves, stored_dtype
 from penstock._data.loadable import Loadable
 from penstock._data.middle import check_sources, check_types, middle_of
@@ -52,7 +53,10 @@ def plan_layouts(
     for (name, each), (computed, _) in zip(view._views().items(), resolved, strict=True):
         own = MixtureOrder.source_seed(seed, name) if name else seed
         computed = computed._replace(middle=middle_of(names, each, name, own))
-        layouts.append(plan_layout(each, Wanted(torch, dtype, True, computed, seed, differ, common, sliced)))
+        corruption = corruption_of(names, each, own, sliced)
+        layouts.append(
+            plan_layout(each, Wanted(torch, dtype, True, computed, seed, differ, common, sliced, corruption))
+        )
     for each in layouts:
         if each.computed.middle is not None:
             check_types(names, {each.types[each.computed.middle.field], each.label_type})
