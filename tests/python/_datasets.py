@@ -153,7 +153,7 @@ NUMBERS = ((0, 0, 1, 1, 1, 0, 2, 2, 4, 4, 4, 4, 3, 1, 0, 0, 0, 0, 0, 0, 0), (1, 
 
 def numbered(folder: Path) -> penstock.Dataset:
     """Documents with a column, their number."""
-    dataset = compact(folder, LENGTHS)[0]
+    dataset = compact(folder, [sum(LENGTHS, start=())])[0]
     penstock.annotate(dataset.path, {"number": np.arange(dataset.spans)})
     return penstock.open(dataset.path)
 
