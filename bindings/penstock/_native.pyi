@@ -1716,6 +1716,7 @@ def make_packed(
     table: PackTable,
     columns: collections.abc.Sequence[str],
     lookahead: typing.SupportsInt | typing.SupportsIndex,
+    choice: str = "",
 ) -> Source:
     """
     The view of packed rows; `choice` is what it says of the documents in them, where these are not all.
