@@ -297,3 +297,37 @@ def test_a_dry_run_of_much_is_cheap(
     assert time.process_time() - begin < 10
     if text_per == "file":
         assert found["documents"] == 1
+
+
+def test_what_a_fast_engine_would_tokenize_in_pieces_is_read_whole(tokenizer_file: str, tmp_path: Path) -> None:
+    pytest.importorskip("gigatoken")
+    files = {"a.jsonl": lines(texts(size=2 * SIZE))}
+    found = Run(tmp_path, tokenizer_file, files, append=["<|endoftext|>"]).estimate()
+    assert found["sample"]["whole"] and found["rests_on"] == ["all of it was read"]
+    slow = Run(tmp_path, tokenizer_file, files, append=["<|endoftext|>"], tokenizer_engine="tokenizers").estimate()
+    assert not slow["sample"]["whole"]
+    assert slow["estimated"] | {"seconds": 0} == pytest.approx(found["estimated"] | {"seconds": 0}, rel=0.1)
+
+
+@pytest.mark.usefixtures("sampled")
+def test_of_long_documents_no_more_is_tokenized_than_there_is(
+    words_file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(estimates, "MOST_PIECES", 512)
+    whole = "".join(texts())
+    long = [whole[at : at + 150_000] for at in range(0, len(whole), 150_000)]
+    run = Run(tmp_path, words_file, {"a.jsonl": lines(long)}, metadata=["url"])
+    found = run.estimate()
+    assert found["sample"]["text_bytes"] < 1.5 * SIZE
+    assert found["estimated"] | {"seconds": 0} == pytest.approx(run.made | {"seconds": 0}, rel=0.1)
+
+
+@pytest.mark.parametrize("how", ["whole", "sampled"])
+def test_no_two_workers_share_a_document(
+    how: str, words_file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(monkeypatch, SETTINGS[how])
+    huge = {"a.jsonl": lines(["".join(texts()), "a b c"])}
+    source = source_of(Run(tmp_path, words_file, huge).inputs, Request(tokenizer=words_file), None)
+    one, many = (estimates.estimate(source, workers)["estimated"]["seconds"] for workers in (1, 64))
+    assert many > 0.5 * one > 0

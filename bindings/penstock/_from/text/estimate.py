@@ -24,7 +24,7 @@ from penstock._from.text.block import Documents, Listed
 from penstock._from.text.inputs import Input
 from penstock._from.text.raw import RawDocument
 from penstock._from.text.reading import Extractor
-from penstock._from.text.sampling import MOST_PIECES, PIECE_BYTES, Axis, evenly, look
+from penstock._from.text.sampling import MOST_PIECES, PIECE_BYTES, Axis, Stretch, evenly, look
 from penstock._from.text.tasks import cut
 from penstock._from.text.writing import Source
 from penstock._make.errors import InputError
@@ -32,6 +32,7 @@ from penstock._make.errors import InputError
 _SHOWN = 3
 _SHOWN_BYTES = 1 << 20  # of a file that is a document
 _WHOLE_BYTES = 4 << 20  # inputs of less text are read whole …
+_FAST_TIMES = 4  # … of so much more by a fast engine: it would tokenize pieces of as much
 _PACKED_TIMES = 4  # … where a compressed byte counts as so many
 _WHOLE_SECONDS = 3.0
 _LOOK_SECONDS = 2.0
@@ -45,7 +46,8 @@ _DATASET_BYTES = 280  # of JSON beside the tokenizer's
 @dataclass
 class _Amounts:
     """Of documents: how many, their tokens, the bytes of their text as tasks count them and those of their entries; of
-    what was tokenized, also the CPU time that it took, and from how many places and inputs it is."""
+    what was tokenized, also the CPU time that it took, and from how many places and inputs it is. Of the longest
+    document the bytes, which no two workers share."""
 
     documents: float = 0
     tokens: float = 0
@@ -54,6 +56,7 @@ class _Amounts:
     seconds: float = 0.0
     places: int = 0
     inputs: int = 0
+    longest: float = 0
 
 
 def estimate(source: Source, workers: int) -> dict[str, Any]:
@@ -69,7 +72,8 @@ def estimate(source: Source, workers: int) -> dict[str, Any]:
     """
     reader, inputs = source.reader, source.reader.inputs
     size = sum(each.size_bytes * (_PACKED_TIMES if _is_packed(each) else 1) for each in inputs)
-    shown, tokenized, shards, whole = _read(source, reads_all=not reader.rereadable or size <= _WHOLE_BYTES)
+    most = _WHOLE_BYTES * (_FAST_TIMES if source.tokenizer.shares_threads else 1)
+    shown, tokenized, shards, whole = _read(source, reads_all=not reader.rereadable or size <= most)
     if whole and not tokenized.documents:
         raise InputError("there are no documents in the input")
     found, words = tokenized, ["all of it was read"]
@@ -80,13 +84,15 @@ def estimate(source: Source, workers: int) -> dict[str, Any]:
         names = ", ".join(each.name for each in inputs if not each.rereadable)
         words = [f"how much there is cannot be known of {names}, which is read once and has no size"]
     sample = {**vars(tokenized), "seconds": round(tokenized.seconds, 3), "inputs_in_all": len(inputs), "whole": whole}
-    del sample["entry_bytes"]
+    del sample["entry_bytes"], sample["longest"]
+    seconds = found.tokens * tokenized.seconds / max(1, tokenized.tokens)
+    alone = found.longest / max(1, found.text_bytes)
     estimated = {
         "documents": round(found.documents),
         "tokens": round(found.tokens),
         "bytes": round(_dataset_bytes(found, shards, source)),
         "shards": shards,
-        "seconds": round(found.tokens * tokenized.seconds / max(1, tokenized.tokens) / workers, 1),
+        "seconds": round(seconds * max(1 / workers, alone), 1),
     }
     known = whole or reader.rereadable
     return {"documents": shown, "sample": sample, "estimated": estimated if known else None, "rests_on": words}
@@ -114,6 +120,7 @@ def _read(source: Source, reads_all: bool) -> tuple[list[dict[str, Any]], _Amoun
         found.tokens += len(result.encoded.ids)
         found.text_bytes += batch.size_bytes
         found.entry_bytes += result.entries.size_bytes if result.entries is not None else 0
+        found.longest = max(found.longest, int(batch.documents.sizes().max(initial=0)))
         tasks += batch.completed is not None
         if time.perf_counter() - begin > _WHOLE_SECONDS:
             reads_all = False  # the next batch may be there, and may be long in coming
@@ -127,14 +134,20 @@ def _sample(source: Source) -> tuple[_Amounts, _Amounts, list[str]]:
     looked = look(inputs, source.work.columns, _LOOK_SECONDS)
     axis = Axis([each.stands_for for each in looked.stretches])
     begin, rates, names = time.perf_counter(), 0.0, set()
+    seen: dict[tuple[int, int | None, int], float] = {}  # a long document lies at many places
     for number in evenly(1 << 32, min(MOST_PIECES, math.ceil(axis.total / PIECE_BYTES))):
-        if found.places >= _LEAST_PLACES and time.perf_counter() - begin > _SAMPLE_SECONDS:
+        is_enough = time.perf_counter() - begin > _SAMPLE_SECONDS or found.text_bytes >= axis.total
+        if found.places >= _LEAST_PLACES and is_enough:
             break
         index, at = axis.find(number / (1 << 32) * axis.total)
         stretch = looked.stretches[index]
         documents, text_bytes = stretch.piece(min(at / stretch.stands_for, 1 - 1e-9))
-        rates += _tokenize(documents, source, found) / text_bytes
-        found.text_bytes += text_bytes
+        known = (index, documents[0].at_byte if documents else None, text_bytes)
+        if known not in seen or known[1] is None:
+            seen[known] = _tokenize(documents, source, found) / text_bytes
+            found.text_bytes += text_bytes
+        rates += seen[known]
+        found.longest = max(found.longest, _longest(documents, stretch))
         found.places += 1
         names.add(stretch.source.name)
     found.inputs = len(names)
@@ -144,7 +157,14 @@ def _sample(source: Source) -> tuple[_Amounts, _Amounts, list[str]]:
         f"this rests on {found.text_bytes / 2**20:,.1f} MiB of {counted(int(found.documents), 'document')}, tokenized"
         f" at {counted(found.places, 'place')} in {found.inputs:,} of {counted(len(inputs), 'input')}"
     )
-    return _Amounts(looked.documents, tokens, axis.total, entry_bytes), found, [words, *looked.words]
+    amounts = _Amounts(looked.documents, tokens, axis.total, entry_bytes, longest=found.longest)
+    return amounts, found, [words, *looked.words]
+
+
+def _longest(documents: list[RawDocument], stretch: Stretch) -> float:
+    """Bytes of the longest document that a piece has something of."""
+    longest = max((each.size_bytes() for each in documents), default=0)
+    return max(longest, stretch.source.size_bytes) if stretch.is_document else longest
 
 
 def _tokenize(documents: list[RawDocument], source: Source, found: _Amounts) -> float:

@@ -40,11 +40,15 @@ T = TypeVar("T")
 
 
 class Stretch(NamedTuple):
-    """Text that can be looked at, the bytes of all text that it stands for, and its piece at a place in [0, 1)."""
+    """Text that can be looked at, the bytes of all text that it stands for, and its piece at a place in [0, 1).
+
+    `is_document` is true of a file that is one document.
+    """
 
     source: Input
     stands_for: float
     piece: Callable[[float], Piece]
+    is_document: bool = False
 
 
 class Looked(NamedTuple):
@@ -104,7 +108,10 @@ def _is_of_lines(source: Input, columns: Columns) -> bool:
 def _look_plain(inputs: list[Input], columns: Columns, deadline: float) -> Looked:
     of_lines = [each for each in inputs if _is_of_lines(each, columns)]
     documents, words = _count_lines(of_lines, deadline)
-    stretches = [Stretch(each, each.size_bytes, partial(_piece, each, columns, None, 1.0)) for each in inputs]
+    stretches = [
+        Stretch(each, each.size_bytes, partial(_piece, each, columns, None, 1.0), not _is_of_lines(each, columns))
+        for each in inputs
+    ]
     return Looked(stretches, documents + len(inputs) - len(of_lines), words)
 
 
@@ -203,7 +210,8 @@ def _look_packed(inputs: list[Input], columns: Columns, deadline: float) -> Look
     visits = _visit(sizes, _MOST_VISITED, deadline, lambda at: _unpack(inputs[at], columns, most))
     for (source, data, packed), stands_for in visits:
         whole, times = source.size_bytes / packed, stands_for / packed
-        stretches.append(Stretch(source, len(data) * times, partial(_piece, source, columns, data, whole)))
+        piece = partial(_piece, source, columns, data, whole)
+        stretches.append(Stretch(source, len(data) * times, piece, not _is_of_lines(source, columns)))
         documents += _lines_in(data, is_end=True) * times if _is_of_lines(source, columns) else 0
         partly += [(1 / whole, source.name)] if whole > 1 else []
     if partly:
