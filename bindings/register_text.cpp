@@ -15,7 +15,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -141,7 +140,7 @@ struct ParsedArrays {
   py::array_t<std::uint32_t, py::array::c_style> refused;
 };
 
-// JsonLines behind a mutex: Python's threads may share it. The GIL is let go before the mutex is taken.
+// One thread at a time, although the GIL is released: each worker of penstock._from.text has its own.
 class PythonJsonLines {
  public:
   PythonJsonLines(const py::str& column, bool ids, const std::optional<std::vector<py::str>>& metadata,
@@ -154,7 +153,6 @@ class PythonJsonLines {
     text::ParsedLines found;
     {
       const Unlocked released;
-      const std::lock_guard lock(mutex_);
       found = parser_.parse(lines);
     }
     return {is_ids_ ? py::array(array_of(std::move(found.ids))) : py::array(array_of(std::move(found.texts))),
@@ -164,7 +162,6 @@ class PythonJsonLines {
 
  private:
   const bool is_ids_;
-  std::mutex mutex_;
   text::JsonLines parser_;
 };
 
@@ -224,7 +221,7 @@ std::tuple<U64Array, py::array, std::int64_t> wrap_ids(const py::array& ids, con
   }
 }
 
-// Unseen behind a mutex, as PythonJsonLines.
+// One thread at a time, as PythonJsonLines.
 class PythonUnseen {
  public:
   explicit PythonUnseen(const std::vector<py::bytes>& tokens) : unseen_(strings_of(tokens)) {}
@@ -235,7 +232,6 @@ class PythonUnseen {
     std::vector<std::uint64_t> found;
     {
       const Unlocked released;
-      const std::lock_guard lock(mutex_);
       found = unseen_.scan(held.bytes(), document_ends);
     }
     return array_of(std::move(found));
@@ -246,7 +242,6 @@ class PythonUnseen {
     return {tokens.begin(), tokens.end()};
   }
 
-  std::mutex mutex_;
   text::Unseen unseen_;
 };
 
