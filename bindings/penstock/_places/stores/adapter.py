@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+import posixpath
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, Protocol
 
 RANGES_A_CALL = 10  # as many as obstore has under way in one call
 
@@ -46,6 +47,37 @@ class Adapter(Protocol):
     def folder(self, key: str) -> tuple[dict[str, int], list[str]]:
         """Bytes of each file in it, by its name; and the names of folders."""
         ...
+
+
+class Entry(NamedTuple):
+    """A file or folder of a listing.
+
+    Attributes:
+        path: as the store names it.
+        size: bytes; -1: they are not told.
+        is_folder: whether it is one.
+        told: what tells its content from another, as the store says it; empty: nothing.
+    """
+
+    path: str
+    size: int
+    is_folder: bool
+    told: str
+
+
+def listed(key: str, entries: Iterable[Entry], note: Callable[[str, str], None]) -> tuple[dict[str, int], list[str]]:
+    """What `Adapter.folder` answers of the folder `key`; `note` is told of each file's key what tells its content."""
+    files: dict[str, int] = {}
+    folders = []
+    for each in entries:
+        name = posixpath.basename(each.path.rstrip("/"))
+        if each.is_folder:
+            folders.append(name)
+        else:
+            files[name] = each.size
+            if each.told:
+                note(f"{key}/{name}" if key and not key.endswith("/") else key + name, each.told)
+    return files, folders
 
 
 def buffers(given: Any) -> list[Any]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Sequence
 from typing import Any
 
 from penstock._base.errors import InvalidArgumentError
-from penstock._places.stores.adapter import RANGES_A_CALL
+from penstock._places.stores.adapter import RANGES_A_CALL, Entry, listed
 
 _TELLS_CONTENT = ("ETag", "etag", "e_tag", "md5", "blob_id", "sha", "LastModified", "last_modified", "mtime", "created")
 
@@ -42,7 +41,8 @@ class OfFsspec:
             raise IsADirectoryError(f"{key} is a folder")
         if info.get("size") is None:
             raise InvalidArgumentError(f"{key}: its filesystem does not say how many bytes it has")
-        self._note(key, info)
+        if told := _told(info):
+            self._etags[key] = told
         return int(info["size"])
 
     def read(self, key: str, offsets: list[int], sizes: list[int]) -> Sequence[Any]:
@@ -77,11 +77,6 @@ class OfFsspec:
         """Of files whose size was told: an ETag, a digest or a time, by which a later opening sees a change."""
         return dict(self._etags)
 
-    def _note(self, key: str, info: dict[str, Any]) -> None:
-        told = [f"{name} {info[name]}" for name in _TELLS_CONTENT if info.get(name)]
-        if told:
-            self._etags[key] = told[0]
-
     def secrets(self) -> Sequence[str]:
         """None that are known."""
         return ()
@@ -96,13 +91,14 @@ class OfFsspec:
 
     def folder(self, key: str) -> tuple[dict[str, int], list[str]]:
         """Bytes of each file in it, -1 where they are not told, and the names of folders."""
-        files: dict[str, int] = {}
-        folders = []
-        for each in self._fs.ls(self._fs._strip_protocol(key), detail=True):
-            name = posixpath.basename(each["name"].rstrip("/"))
-            if each["type"] == "directory":
-                folders.append(name)
-            else:
-                self._note(f"{key}/{name}" if key and not key.endswith("/") else key + name, each)
-                files[name] = -1 if each.get("size") is None else int(each["size"])
-        return files, folders
+        found = self._fs.ls(self._fs._strip_protocol(key), detail=True)
+        return listed(key, map(_entry, found), self._etags.__setitem__)
+
+
+def _entry(info: dict[str, Any]) -> Entry:
+    size = -1 if info.get("size") is None else int(info["size"])
+    return Entry(info["name"], size, info["type"] == "directory", _told(info))
+
+
+def _told(info: dict[str, Any]) -> str:
+    return next((f"{name} {info[name]}" for name in _TELLS_CONTENT if info.get(name)), "")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -11,7 +10,7 @@ from typing import Any
 
 from penstock._places.hub import Hub, HubPath
 from penstock._places.storage import Storage
-from penstock._places.stores.adapter import Refused
+from penstock._places.stores.adapter import Entry, Refused, listed
 
 
 class OfHub:
@@ -81,18 +80,10 @@ class OfHub:
 
     def folder(self, key: str) -> tuple[dict[str, int], list[str]]:
         """Bytes of each file in it, and the names of folders."""
-        files: dict[str, int] = {}
-        folders = []
         with _refused():
             found = list(self._hub.listing(self._pinned(key), recursive=False))
-        for each in found:
-            name = posixpath.basename(each.path)
-            if each.size < 0:
-                folders.append(name)
-            else:
-                files[name] = each.size
-                self._digests[f"{key}/{name}"] = each.digest
-        return files, folders
+        entries = (Entry(each.path, each.size, each.size < 0, each.digest) for each in found)
+        return listed(key, entries, self._digests.__setitem__)
 
 
 @contextmanager
