@@ -152,10 +152,12 @@ NUMBERS = ((0, 0, 1, 1, 1, 0, 2, 2, 4, 4, 4, 4, 3, 1, 0, 0, 0, 0, 0, 0, 0), (1, 
 
 
 def numbered(folder: Path) -> penstock.Dataset:
-    """Documents with a column, their number."""
-    dataset = compact(folder, [sum(LENGTHS, start=())])[0]
-    penstock.annotate(dataset.path, {"number": np.arange(dataset.spans)})
-    return penstock.open(dataset.path)
+    """Documents with a column, their numbers in their shards."""
+    compact(folder, LENGTHS)
+    paths = [folder / f"compact-{shard}" for shard in range(len(LENGTHS))]
+    for path, lengths in zip(paths, LENGTHS, strict=True):
+        penstock.annotate(path, {"number": np.arange(len(lengths))})
+    return penstock.open(*paths)
 
 
 #: Every mode that a view may have: a name, and a function from an empty folder to a small view.

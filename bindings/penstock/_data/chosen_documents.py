@@ -20,6 +20,12 @@ from penstock._data.where import Choice, checked, choose
 class ChosenDocuments:
     """Documents of a dataset that a condition on their columns chooses: what `Dataset.where` gives.
 
+    A condition compares (`=`, `<>`, `<`, `<=`, `>`, `>=`) columns with numbers, 'texts' and each other, has `in (…)`,
+    `is null` and columns of booleans, and joins them by `and`, `or`, `not` and parentheses. Names that are no words
+    stand in "double quotes". Null is as in SQL, and NaN is null: a comparison with it is unknown, and only what is true
+    is chosen. Numbers compare exactly, so no float32 is 0.1. The columns that are named are read once, when it is made,
+    and nothing else.
+
     Views of it are made as those of the dataset are, and their methods are the same. What a job's state says of one has
     the condition and a digest of what it chose, so a state of other documents is refused.
 

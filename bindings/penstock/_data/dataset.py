@@ -240,18 +240,10 @@ class Dataset(Opened):
         return PackedView(dataset, metadata, names_of(columns), (), rows)
 
     def where(self, condition: str) -> ChosenDocuments:
-        """The documents that a condition on their columns chooses: `score > 0.8 and lang = 'en'`.
-
-        The columns that it names are read now, nothing else. Null is as in SQL, and NaN is null: a comparison with it
-        is unknown, and only what is true is chosen. Numbers compare exactly, so no float32 is 0.1.
+        """The documents that a condition on their columns chooses; views of them are made as those of the dataset are.
 
         Args:
-            condition: comparisons (`=`, `<>`, `<`, `<=`, `>`, `>=`) of columns, numbers and 'texts', `in ('a', 'b')`,
-                `is null`, booleans, joined by `and`, `or`, `not` and parentheses. A name that is no word stands in
-                "double quotes".
-
-        Returns:
-            What makes views: `dataset.where(…).documents()`, `.windows(2048)`, `.packed(2048)`, `.cells()`.
+            condition: such as `score > 0.8 and lang in ('en', 'de')`: comparisons, `in`, `is null`, `and`, `or`, `not`.
 
         Raises:
             InvalidArgumentError: no condition, in words that say at which character; no such column; types that do not
