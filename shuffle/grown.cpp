@@ -73,6 +73,10 @@ std::uint64_t Grown::fetch_end(std::uint64_t position) const {
   return std::min(parts_[part].order->fetch_end(position + shifts_[part]) - shifts_[part], end_of(part));
 }
 
+bool Grown::may_wait() const {
+  return std::any_of(parts_.begin(), parts_.end(), [](const Part& part) { return part.order->may_wait(); });
+}
+
 std::string Grown::identity(std::uint64_t position) const {
   std::string stages;
   for (const Part& part : parts_) {

@@ -37,6 +37,7 @@ class Grown final : public Order {
   /// At most the part's end.
   [[nodiscard]] std::uint64_t fetch_end(std::uint64_t position) const override;
   [[nodiscard]] std::string identity(std::uint64_t position) const override;
+  [[nodiscard]] bool may_wait() const override;
 
  private:
   // The number of the part that a position is in, and where it ends.

@@ -170,6 +170,10 @@ OrderDifference Mixture::difference_to(std::string_view saved, std::uint64_t pos
   return mixture_difference(saved, identity(kNever), position);
 }
 
+bool Mixture::may_wait() const {
+  return std::any_of(orders_.begin(), orders_.end(), [](const auto& order) { return order->may_wait(); });
+}
+
 std::string Mixture::place(std::uint64_t position) const {
   return fmt::format("stage {}", plan_->stage_at(position));
 }

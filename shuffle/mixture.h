@@ -37,6 +37,7 @@ class Mixture final : public Order {
   [[nodiscard]] std::uint64_t fetch_end(std::uint64_t position) const override;
   [[nodiscard]] std::string identity(std::uint64_t position) const override;
   [[nodiscard]] OrderDifference difference_to(std::string_view saved, std::uint64_t position) const override;
+  [[nodiscard]] bool may_wait() const override;
   [[nodiscard]] std::string place(std::uint64_t position) const override;
 
  private:

@@ -46,7 +46,7 @@ struct Batch {
   // Rows that share fetches (core/engine/fetch.h) are read elsewhere and taken over once they are; `fetches` keeps
   // them.
   bool shares_fetches = false;
-  bool picks_may_wait = false;  // which rows it has is known only after reads (core/engine/row_choice.h)
+  bool picks_may_wait = false;  // which rows it has is known after reads, or by an answer (Order::may_wait)
   std::vector<Row*> fetched;
   std::vector<std::shared_ptr<Stretch>> fetches;
   std::vector<std::uint64_t> starts;       // ragged: row i is records [starts[i], starts[i + 1]); else empty

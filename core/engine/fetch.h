@@ -122,7 +122,8 @@ class FetchPlanner {
   /// Cancels what was planned, and plans nothing more.
   void stop();
 
-  /// Makes whatever waits for reads here end soon, with CostsCancelled; until restart(). Any thread, at any time.
+  /// Makes whatever waits here, for reads or for the order, end soon, with CostsCancelled or PicksCancelled; until
+  /// restart(). Any thread, at any time.
   void interrupt() const { *interrupted_ = true; }
 
   /// Sets positions and picks of a batch. Which rows it has may be known already, since it is chosen once for the

@@ -155,7 +155,7 @@ std::shared_ptr<Batch> Prefetch::make_batch(BatchPlan plan) {
   batch->plan = std::move(plan);
   batch->formats = options_.formats;
   batch->format = &(*options_.formats)[first.source];
-  batch->picks_may_wait = rows_->may_wait();
+  batch->picks_may_wait = rows_->may_wait() || job_->order().may_wait();
   check_rows(*batch);
   batch->most_bytes = bound_->most_by_file();
   if (!batch->format->shape.ragged) {

@@ -1,6 +1,7 @@
 #include "core/engine/row_choice.h"
 
 #include "core/job/balance.h"
+#include "core/job/pick_wait.h"
 
 #include <cassert>
 
@@ -43,6 +44,7 @@ std::vector<RowChoice::Place> RowChoice::places(const Job& job, const BatchPlan&
 
 void RowChoice::choose(const Job& job, const BatchPlan& plan, std::vector<std::uint64_t>& positions,
                        std::vector<Pick>& picks, const std::atomic<bool>& cancelled) const {
+  const PicksWanted wanted(cancelled);
   if (!costs_ || plan.valid == 0) {  // nothing is read for a rank that gets no row
     list_positions(plan, positions);
     picks.resize(plan.valid);

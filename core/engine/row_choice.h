@@ -23,7 +23,7 @@ class RowChoice {
   RowChoice(const Share& share, std::unique_ptr<const RowCosts> costs) : share_(share), costs_(std::move(costs)) {}
 
   /// Positions of the rows of `plan`, this rank's part of a batch of `job`, and what stands there; plan.valid of each.
-  /// Throws what reading costs throws; CostsCancelled soon after `cancelled` is set.
+  /// Throws what reading costs and the order throw; CostsCancelled or PicksCancelled soon after `cancelled` is set.
   void choose(const Job& job, const BatchPlan& plan, std::vector<std::uint64_t>& positions, std::vector<Pick>& picks,
               const std::atomic<bool>& cancelled) const;
 

@@ -63,6 +63,9 @@ class Order {
   /// order of this version has.
   [[nodiscard]] virtual OrderDifference difference_to(std::string_view saved, std::uint64_t position) const;
 
+  /// True: pick() may wait for answers from elsewhere (core/job/pick_wait.h), so the consumer leaves it to threads.
+  [[nodiscard]] virtual bool may_wait() const { return false; }
+
   /// For messages, where `position` is: "epoch 3".
   [[nodiscard]] virtual std::string place(std::uint64_t position) const;
 };

@@ -3,10 +3,12 @@
 
 #include "core/base/error.h"
 #include "order_checks.h"
+#include "shuffle/asked.h"
 #include "shuffle/balanced.h"
 #include "shuffle/blocks.h"
 #include "shuffle/bucketed.h"
 #include "shuffle/grown.h"
+#include "shuffle/listed.h"
 #include "shuffle/permutation.h"
 #include "shuffle/sequential.h"
 #include "shuffle/uniform.h"
@@ -54,6 +56,32 @@ Made make_grown(std::uint64_t size, std::uint64_t seed) {
       std::vector<Grown::Part>{{0, of(size), R"({"n":1})"}, {2 * size, of(size + 7), R"({"n":2})"}});
 }
 
+// Other indices for each size; the seed decides nothing.
+std::shared_ptr<const std::vector<std::uint32_t>> made_indices(std::uint64_t size) {
+  std::vector<std::uint32_t> indices(size);
+  for (std::uint64_t i = 0; i < size; ++i) indices[i] = static_cast<std::uint32_t>((i * 7919 + size) % (size / 2 + 1));
+  return std::make_shared<const std::vector<std::uint32_t>>(std::move(indices));
+}
+
+Made make_listed(std::uint64_t size, std::uint64_t) {
+  IndexList list;
+  list.owner = made_indices(size);
+  list.data = static_cast<const std::vector<std::uint32_t>*>(list.owner.get())->data();
+  list.size = size;
+  const std::vector<DigestBytes> parts =
+      size == 0 ? std::vector<DigestBytes>{} : std::vector{summarize(list, 0, size).digest};
+  return std::make_shared<Listed>(list, hex_of(digest_of_parts(size, parts)), 7, 3);
+}
+
+Made make_asked(std::uint64_t size, std::uint64_t) {
+  const auto ask = [size](std::uint32_t epoch, std::uint64_t number) {
+    std::vector<std::uint64_t> block(Asked::positions_in(size, number));
+    for (std::uint64_t i = 0; i < block.size(); ++i) block[i] = (i * 31 + epoch * 7 + number) % size;
+    return std::make_shared<const std::vector<std::uint64_t>>(std::move(block));
+  };
+  return std::make_shared<Asked>(Asked::Spec{"mine", "2", size, 5, 2}, ask);
+}
+
 template <std::uint64_t kBlock, std::uint64_t kFetch, std::uint64_t kLanes>
 Made make_blocks(std::uint64_t size, std::uint64_t seed) {
   return std::make_shared<Blocks>(size, seed, BlocksShape{kBlock, kFetch, kLanes});
@@ -75,7 +103,8 @@ INSTANTIATE_TEST_SUITE_P(
         Kind{"Bucketed", make_bucketed}, Kind{"Balanced", make_evenly, false},
         Kind{"Weighted", [](auto n, auto seed) { return make_weighted(n, seed, Draws::Rounded); }, false},
         Kind{"Systematic", [](auto n, auto seed) { return make_weighted(n, seed, Draws::Systematic); }, false},
-        Kind{"Grown", make_grown, false}),
+        Kind{"Grown", make_grown, false}, Kind{"Listed", make_listed, false, false},
+        Kind{"Asked", make_asked, false, false}),
     [](const auto& info) { return info.param.name; });
 
 TEST_P(EveryOrder, GivesEveryObservationOnceAnEpoch) {
