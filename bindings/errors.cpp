@@ -1,4 +1,5 @@
 // The one table from ErrorKind to Python exceptions. All of them are penstock.Error too.
+#include "bindings/function_failed.h"
 #include "bindings/register.h"
 #include "core/base/error.h"
 
@@ -52,6 +53,17 @@ void set_python_error(const Error& error) {
   PyErr_SetObject(type, py::make_tuple(error.error_number(), message, path).ptr());
 }
 
+// The exception that was set is raised from another one, which has its own traceback.
+void set_cause(const py::object& cause) {
+  PyObject* type = nullptr;
+  PyObject* value = nullptr;
+  PyObject* traceback = nullptr;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  if (value != nullptr) PyException_SetCause(value, py::object(cause).release().ptr());
+  PyErr_Restore(type, value, traceback);
+}
+
 }  // namespace
 
 void register_errors() {
@@ -68,6 +80,9 @@ void register_errors() {
   py::register_exception_translator([](std::exception_ptr pointer) {
     try {
       if (pointer) std::rethrow_exception(pointer);
+    } catch (const FunctionFailed& error) {
+      set_python_error(error);
+      set_cause(error.raised());
     } catch (const Error& error) {
       set_python_error(error);
     }

@@ -7,6 +7,7 @@ PYBIND11_MODULE(_native, module) {
   penstock::bindings::register_errors();
   penstock::bindings::register_permutation(module);
   penstock::bindings::register_orders(module);
+  penstock::bindings::register_custom_orders(module);
   penstock::bindings::register_mixture(module);
   penstock::bindings::register_stores(module);
   penstock::bindings::register_python_store(module);

@@ -23,6 +23,7 @@ inline StoreChoice read_local_through(const std::shared_ptr<LocalStore>& local, 
 void register_errors();
 void register_permutation(pybind11::module_& module);
 void register_orders(pybind11::module_& module);
+void register_custom_orders(pybind11::module_& module);
 void register_mixture(pybind11::module_& module);
 void register_stores(pybind11::module_& module);
 void register_python_store(pybind11::module_& module);

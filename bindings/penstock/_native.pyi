@@ -12,7 +12,9 @@ import numpy.typing
 import typing_extensions
 
 __all__: list[str] = [
+    "INDEX_PART",
     "MOST_PACKED_AT_OPENING",
+    "AskedOrder",
     "BalancedOrder",
     "Batch",
     "BlocksOrder",
@@ -35,10 +37,13 @@ __all__: list[str] = [
     "HttpStore",
     "Job",
     "JsonLines",
+    "ListedOrder",
     "Loader",
     "MixtureOrder",
     "MixturePlan",
     "Order",
+    "OrderBlocks",
+    "OrderCall",
     "PackHeader",
     "PackTable",
     "PackTableWriter",
@@ -83,6 +88,7 @@ __all__: list[str] = [
     "convert",
     "curl_refusal",
     "describe_shard",
+    "digest_of_parts",
     "digested",
     "document_lengths",
     "fill",
@@ -123,6 +129,7 @@ __all__: list[str] = [
     "spawn_bound",
     "split_lines",
     "stored_manifest",
+    "summarize_indices",
     "unique_run",
     "unnamed",
     "usable_cores",
@@ -286,6 +293,70 @@ class BucketedOrder(Order):
 class GrownOrder(Order):
     def __init__(
         self, parts: collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, Order, str]]
+    ) -> None: ...
+
+class ListedOrder(Order):
+    def __init__(
+        self,
+        indices: numpy.ndarray[typing.Any, numpy.dtype[typing.Any]],
+        digest: str,
+        fetch: typing.Any,
+        lanes: typing.Any,
+        fd: typing.SupportsInt | typing.SupportsIndex | None = None,
+        path: str = "",
+    ) -> None: ...
+
+class OrderCall:
+    """
+    Positions that a thread is to ask a function of, and its answer.
+    """
+    def fail(self, what: str, raised: typing.Any) -> None:
+        """
+        The exception, or None.
+        """
+    def give(self, indices: typing.Annotated[numpy.typing.ArrayLike, numpy.uint64]) -> None:
+        """
+        Of each position: uint64.
+        """
+    @property
+    def count(self) -> int: ...
+    @property
+    def epoch(self) -> int: ...
+    @property
+    def first(self) -> int: ...
+
+class OrderBlocks:
+    """
+    See bindings/asked_blocks.h.
+    """
+    @staticmethod
+    def of_c(
+        words: str,
+        length: typing.Any,
+        observations: typing.Any,
+        address: typing.SupportsInt | typing.SupportsIndex,
+        keeps: typing.Any,
+    ) -> OrderBlocks:
+        """
+        Of a C function at an address, which lives as long as `keeps`.
+        """
+    def __init__(self, words: str, length: typing.Any, observations: typing.Any) -> None: ...
+    def take(self) -> OrderCall:
+        """
+        What to ask next; None: the thread is to end.
+        """
+
+class AskedOrder(Order):
+    block: typing.ClassVar[int] = 65536
+    def __init__(
+        self,
+        blocks: OrderBlocks,
+        name: str,
+        version: str,
+        length: typing.Any,
+        fetch: typing.Any,
+        lanes: typing.Any,
+        waits: bool,
     ) -> None: ...
 
 class MixturePlan:
@@ -1629,6 +1700,11 @@ def describe_shard(shard_json: bytes, path: str, number: typing.SupportsInt | ty
     What a shard.json says, which `path` names.
     """
 
+def digest_of_parts(size: typing.SupportsInt | typing.SupportsIndex, parts: collections.abc.Sequence[bytes]) -> str:
+    """
+    The digest, in hex, of so many indices, by those of their parts.
+    """
+
 def digested(
     block: typing_extensions.Buffer,
     begins: numpy.typing.NDArray[numpy.uint64],
@@ -1989,6 +2065,15 @@ def stored_manifest(
     The dataset.json of shards of an object store, (name, shard.json) each; features as (folder, fingerprint).
     """
 
+def summarize_indices(
+    indices: numpy.ndarray[typing.Any, numpy.dtype[typing.Any]],
+    begin: typing.SupportsInt | typing.SupportsIndex,
+    end: typing.SupportsInt | typing.SupportsIndex,
+) -> tuple:
+    """
+    (digest of the part, the largest of its indices, where that stands); without the GIL.
+    """
+
 def unique_run() -> str:
     """
     A name for a run of its own.
@@ -2030,4 +2115,5 @@ def write_features(
     A dataset of them alone; its fingerprint.
     """
 
+INDEX_PART: int = 4194304
 MOST_PACKED_AT_OPENING: int = 10000000

@@ -46,7 +46,7 @@ DIMENSIONS: dict[str, tuple[str, ...]] = {
     "uneven": ("refuse", "pad", "few"),
     "order": (
         *("uniform", "sequential", "mixed", "blocks", "lanes", "bucketed", "weighted", "drawn", "balanced", "classes"),
-        *("systematic", "various"),
+        *("systematic", "various", "custom", "asked"),
     ),
     "length": ("one", "two", "each", "endless"),
     "tail": ("pad", "drop"),
@@ -73,7 +73,8 @@ WITH_VALUES = ("many", "long", "opaque", "cells")
 FOREIGN = ("raw", "npy", "megatron")
 SEQUENCES = ("sequences", "bounded", "several", "end", "begin")
 BY_TOKEN = ("end", "begin")
-DRAWS = ("weighted", "drawn", "balanced", "classes", "systematic")
+OWN = ("custom", "asked")
+DRAWS = ("weighted", "drawn", "balanced", "classes", "systematic", *OWN)
 FUNCTIONS = ("answers", "quality", "several")
 CUTS = ("short", "cuts")
 

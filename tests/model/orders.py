@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import penstock
-from dimensions import Case
+from dimensions import OWN, Case
 from penstock import orders
 from sources import Source
 
@@ -20,6 +20,25 @@ FETCH = 5
 
 
 VARIOUS = ("blocks", "sequential", "uniform")
+
+
+def own_indices(n: int) -> np.ndarray:
+    """More than there are observations, some of them twice."""
+    return np.append(np.arange(n)[::-1] * 3 % n, [0, n - 1, 0])
+
+
+def own_length(n: int) -> int:
+    return max(n - 2, 1)
+
+
+class OwnFunction:
+    """A user's function of (epoch, positions)."""
+
+    def __init__(self, n: int) -> None:
+        self._n = n
+
+    def __call__(self, epoch: int, positions: np.ndarray) -> np.ndarray:
+        return (positions * 5 + epoch * 7 + positions // 3) % self._n
 
 
 def order_of(case: Case, source: Source, number: int = 0) -> Any:
@@ -39,6 +58,8 @@ def order_of(case: Case, source: Source, number: int = 0) -> Any:
         "drawn": orders.Weighted(weights + 0.5, size=max(size - 1, 1), block=2, fetch=4),
         "systematic": orders.Weighted(weights, draws="systematic"),
         "balanced": orders.Balanced(labels),
+        "custom": orders.Custom(own_indices(size)),
+        "asked": orders.Custom(OwnFunction(size), name="own", version=1, length=own_length(size), fetch=4, lanes=2),
         "classes": orders.Balanced(labels, weights=[2, 1, 1][: labels.max() + 1], block=2, fetch=4, lanes=2),
     }[kind_of(case, number)]
 
@@ -54,7 +75,9 @@ class Epochs:
     def __init__(self, case: Case, source: Source, seed: int) -> None:
         self._case, self._seed, self._n = case, seed, len(source.numbers)
         self._order = order_of(case, source)
-        self.size = max(self._n - 1, 1) if case["order"] == "drawn" else self._n
+        self.size = {
+            "drawn": max(self._n - 1, 1), "custom": self._n + 3, "asked": own_length(self._n)
+        }.get(case["order"], self._n)  # fmt: skip
         self._found: dict[int, list[int]] = {}
 
     def __call__(self, epoch: int) -> list[int]:
@@ -75,6 +98,10 @@ class Epochs:
         if kind in ("blocks", "lanes"):
             blocks = BlocksReference(n, seed, self._order.block, self._order.fetch, self._order.lanes)
             return [blocks(epoch * n + each) for each in range(n)]
+        if kind == "custom":
+            return [int(each) for each in own_indices(n)]
+        if kind == "asked":
+            return [int(OwnFunction(n)(epoch, np.array([each]))[0]) for each in range(self.size)]
         # Their choice is documented by what it has to be: see _check.
         picked = penstock.orders.resolve(self._order, n, seed).pick(epoch * self.size, 1, self.size)
         assert (picked[2] == epoch).all() and (picked[1] == 0).all()
@@ -95,7 +122,7 @@ def _check(kind: str, found: list[int], n: int, epoch: int) -> None:
         number = len(set(classes.tolist()))
         for first in range(-epoch * len(found) % number, len(found) - number + 1, number):
             assert len({int(classes[each]) for each in found[first : first + number]}) == number
-    elif kind != "classes":
+    elif kind not in ("classes", *OWN):
         assert sorted(found) == list(range(n)), kind
     if kind == "mixed":
         assert all(each // FETCH == at // FETCH for at, each in enumerate(found))

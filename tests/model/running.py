@@ -85,8 +85,8 @@ class Run:
             options["on_mismatch"] = "grown"
         if case["hook"] != "none":
             options["transform"] = self._transform
-        return {**options, "seed": self.seed, "order": self.job.order, "tail": case["tail"], "skip": self.skip(),
-                "rank": rank, "world_size": ranks, "uneven": self.uneven}  # fmt: skip
+        options |= {"order": self.travelled(self.job.order), "rank": rank, "world_size": ranks, "uneven": self.uneven}
+        return {**options, "seed": self.seed, "tail": case["tail"], "skip": self.skip()}
 
     @property
     def uneven(self) -> str:
@@ -128,10 +128,9 @@ class Run:
             raise ArithmeticError("once")
         return "transformed", batch
 
-    def travelled(self) -> Any:
-        """The view, perhaps as another process gets it."""
-        view = self.job.view
-        return pickle.loads(pickle.dumps(view)) if self.case["travel"] == "pickled" else view
+    def travelled(self, what: Any) -> Any:
+        """The view or the order, perhaps as another process gets it."""
+        return pickle.loads(pickle.dumps(what)) if self.case["travel"] == "pickled" else what
 
     def shape(self, first: bool) -> Shape:
         case, chance = self.case, self.chance
@@ -188,7 +187,7 @@ class Leg:
         self.last: Any = None
         self.held: list[Any] = []
         for rank in range(shape.ranks):
-            self.loaders.append(penstock.Loader(run.travelled(), **run.options(shape, rank)))
+            self.loaders.append(penstock.Loader(run.travelled(run.job.view), **run.options(shape, rank)))
             if state is not None and run.case["resume"] == "seek" and run.case["growth"] == "none":
                 self.loaders[-1].seek(position)
             elif state is not None:

@@ -195,8 +195,20 @@ def orders_of(view: penstock.View) -> dict[str, Any]:
         "weighted": penstock.orders.Weighted(numbers % 3),
         "weighted in blocks": penstock.orders.Weighted(numbers % 4 + 1, block=2, fetch=4, lanes=2),
         "balanced": penstock.orders.Balanced(numbers % 3),
+        "custom": penstock.orders.Custom(np.append(numbers[::-1], [0, 0])),
+        "asked": penstock.orders.Custom(Turned(len(view)), name="turned", version=1, fetch=5),
         "shares": penstock.orders.Balanced(numbers % 4 - 1, weights=[1, 2, 5], fetch=4),
     }
+
+
+class Turned:
+    """A user's function: the observations from another one on in each epoch."""
+
+    def __init__(self, n: int) -> None:
+        self._n = n
+
+    def __call__(self, epoch: int, positions: np.ndarray) -> np.ndarray:
+        return (positions + 3 * epoch + 1) % self._n
 
 
 def bucketed(view: penstock.View) -> penstock.orders.Bucketed:

@@ -63,6 +63,11 @@ def check_growable(given: JobArguments) -> None:
     """
     view, what = given.view, f"on_mismatch={_NAME!r}"
     view._check_growable(what)
+    if isinstance(given.order, orders.Custom):
+        raise InvalidArgumentError(
+            f"{what}: orders.Custom says itself which observations come, and a state does not tell what it said "
+            "before: a view of dataset.select(range(shards)) goes on as if it had not grown"
+        )
     if isinstance(given.order, (orders.Weighted, orders.Balanced)):
         raise InvalidArgumentError(
             f"{what}: orders.{type(given.order).__name__} draws from a table of all observations, which changes with "

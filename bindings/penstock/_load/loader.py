@@ -99,7 +99,8 @@ class Loader(Positioned, Inspected, NoSampler, Generic[Given]):
         balance: Balance | None = None,
         uneven: Uneven = "refuse",
     ) -> None:
-        """Makes a loader; no file is opened and no thread started before the first batch is asked for.
+        """Makes a loader; no file is opened and no thread started before the first batch is asked for, but for one that
+        calls a function of `orders.Custom`.
 
         Args:
             view: what to load: `dataset.windows(…)`, `dataset.documents()` or a `Mixture` of such views.
@@ -222,7 +223,7 @@ class Loader(Positioned, Inspected, NoSampler, Generic[Given]):
         Raises:
             StopIteration: the run is over, or with per_epoch the epoch; `rewind()` begins again.
             CorruptionError, IoError: a read for this batch failed. The loader can be asked again.
-            InvalidArgumentError: a function of `columns` failed, or gave what it must not, for a document of this
+            InvalidArgumentError: a function of `columns` or of the order failed, or gave what it must not, for this
                 batch, which then comes again; the batches that the caller holds leave no memory; a forked child, a
                 DataLoader's worker; closed.
         """

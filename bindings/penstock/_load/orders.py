@@ -9,10 +9,11 @@ import numpy.typing as npt
 
 from penstock import _native
 from penstock._base.errors import InvalidArgumentError
+from penstock._load.custom_order import Custom
 from penstock._load.drawn_orders import Balanced, Weighted
 from penstock._load.order_checks import at_least_one, check_fetch, check_length
 
-__all__ = ["Balanced", "Blocks", "Bucketed", "Order", "Sequential", "Uniform", "Weighted", "resolve"]
+__all__ = ["Balanced", "Blocks", "Bucketed", "Custom", "Order", "Sequential", "Uniform", "Weighted", "resolve"]
 
 
 @dataclass(frozen=True)
@@ -157,7 +158,7 @@ class Bucketed:
         return f"Bucketed(<{len(self.lengths):,} lengths>, pool={self.pool}, bucket={self.bucket})"
 
 
-Order = Uniform | Sequential | Blocks | Bucketed | Weighted | Balanced
+Order = Uniform | Sequential | Blocks | Bucketed | Weighted | Balanced | Custom
 
 _BY_NAME: dict[str, Order] = {"uniform": Uniform(), "sequential": Sequential()}
 
@@ -188,5 +189,7 @@ def resolve(order: str | Order, n: int, seed: int) -> _native.Order:
             )
         return _BY_NAME[order]._native(n, seed)
     if not isinstance(order, Order):
+        if (callable(order) and not isinstance(order, type)) or hasattr(order, "__array__"):
+            raise InvalidArgumentError(f"order {order!r:.80}: give an array or a function as penstock.orders.Custom(…)")
         raise InvalidArgumentError(f"order {order!r}: wanted 'uniform', 'sequential' or an object of penstock.orders")
     return order._native(n, seed)

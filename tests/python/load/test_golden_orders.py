@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from penstock.orders import Balanced, Blocks, Sequential, Weighted, resolve
+from penstock.orders import Balanced, Blocks, Custom, Sequential, Weighted, resolve
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "orders.json"
 N, SEED = 1009, 12345
@@ -31,6 +31,8 @@ ORDERS: dict[str, Any] = {
     "weighted, rounded": Weighted(WEIGHTS),
     "weighted by thirds, 500 rounded draws": Weighted(WEIGHTS / 3, size=500),
     "weighted in blocks, rounded": Weighted(WEIGHTS, size=2000, block=4, fetch=64, lanes=2),
+    "custom": Custom(np.arange(2000) * 7 % N),
+    "custom function": Custom(lambda epoch, positions: (positions * 3 + epoch) % N, name="mine", version=2, length=700),
     "balanced, shares, rounded": Balanced(LABELS, weights=[1, 2, 3, 0.5], block=4, fetch=64),
 }
 POSITIONS = [0, 1, 2, 3, 500, 1007, 1008, 1009, 1010, 5000, 10**6, 10**9]
