@@ -99,6 +99,13 @@ Examples:
     help="With --step: the loader's order.",
 )
 @click.option(
+    "--indices",
+    metavar="FILE",
+    multiple=True,
+    help="The .npy of the run's orders.Custom: with --step the order, with --state one that it has. May be repeated, "
+    "for sources of a mixture. Default: none.",
+)
+@click.option(
     "--skip",
     type=RangeType(),
     multiple=True,
@@ -158,6 +165,10 @@ def command(data: tuple[str, ...], as_json: bool, **given: Any) -> None:
     if given["micro_batches"] is not None and given["balance"] is None:
         raise click.UsageError("--micro-batches needs --balance")
     _refuse_unused(data, given)
+    if given["step"] is not None and given["indices"]:
+        by_line = click.get_current_context().get_parameter_source("order") == click.core.ParameterSource.COMMANDLINE
+        if len(given["indices"]) > 1 or by_line:
+            raise click.UsageError("--step: one order: give one --indices, or --order")
     traced = _trace(data, given)
     if as_json:
         emit_json({"path": shown(*data), **traced})
@@ -188,11 +199,13 @@ def _trace(data: tuple[str, ...], given: dict[str, Any]) -> dict[str, Any]:
     state = None if given["state"] is None else read_state(given["state"])
     view = _mixture(data)
     dataset = None if view is not None else open_data(data, given["dtype"], given["format"])
+    with named_by_user():
+        custom = [penstock.orders.Custom(file) for file in given["indices"]]
     if state is not None:
-        run = run_of_state(dataset if view is None else view, state)
+        run = run_of_state(dataset if view is None else view, state, custom)
     else:
         view = _view(dataset, given) if view is None else view
-        run = TracedRun(view, given["seed"], given["order"], list(given["skip"]))
+        run = TracedRun(view, given["seed"], custom[0] if custom else given["order"], list(given["skip"]))
     size = given["global_batch_size"]
     options: dict[str, Any] = {"seed": run.seed, "order": run.order, "skip": run.skip, "tail": given["tail"]}
     options |= {"epochs": given["epochs"], "per_epoch": given["per_epoch"], "uneven": given["uneven"]}

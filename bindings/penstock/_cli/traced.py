@@ -6,6 +6,7 @@ import json
 import re
 import warnings
 from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -104,8 +105,13 @@ def _find_states(value: Any, found: list[dict[str, Any]]) -> None:
             _find_states(each, found)
 
 
-def run_of_state(given: Any, state: dict[str, Any]) -> TracedRun:
+def run_of_state(given: Any, state: dict[str, Any], custom: Sequence[Any] = ()) -> TracedRun:
     """The run of a state, on a dataset or a mixture that was opened; whether it is the same one, loading it tells.
+
+    Args:
+        given: the dataset, or the mixture.
+        state: of the loader.
+        custom: of `orders.Custom`, arrays that the state may be of.
 
     Raises:
         UsageError: a state that does not tell all of it.
@@ -119,7 +125,7 @@ def run_of_state(given: Any, state: dict[str, Any]) -> TracedRun:
         if isinstance(given, penstock.Mixture):
             if order["name"] != "mixture":
                 raise UsageError("--state is of no mixture: give the dataset as DATA")
-            orders = {name: _order(order["orders"][name], given.sources[name]) for name in given.names
+            orders = {name: _order(order["orders"][name], given.sources[name], custom) for name in given.names
                       if name in order["orders"]}  # fmt: skip
             return TracedRun(given, int(order["seed"]), orders, skip)
         if order["name"] == "mixture":
@@ -130,7 +136,7 @@ def run_of_state(given: Any, state: dict[str, Any]) -> TracedRun:
             order = order["stages"][-1]["order"]
         elif given.kind == "penstock" and "phase" not in sources[0]["view"]:
             grown = sources[0]["dataset"]["shards"] < len(given.shards)
-        return TracedRun(view, int(order.get("seed", 0)), _order(order, view), skip, grown)
+        return TracedRun(view, int(order.get("seed", 0)), _order(order, view, custom), skip, grown)
     except (KeyError, IndexError, TypeError, ValueError) as error:
         if isinstance(error, (UsageError, penstock.Error)):
             raise
@@ -187,7 +193,7 @@ def _part(view: Any, what: str, said: dict[str, Any]) -> Any:
     )
 
 
-def _order(said: dict[str, Any], view: Any) -> Any:
+def _order(said: dict[str, Any], view: Any, custom: Sequence[Any]) -> Any:
     from penstock._load import orders
 
     name = said["name"]
@@ -199,6 +205,25 @@ def _order(said: dict[str, Any], view: Any) -> Any:
         return orders.Blocks(said["block"], said["fetch"], said["lanes"])
     if name == "bucketed" and getattr(view, "kind", None) == "documents":
         return orders.Bucketed(view.lengths(), said["pool"], said["bucket"])  # if these are other ones, loading says so
+    if name == "custom":
+        return _custom(said, custom)
     raise UsageError(
         f"--state: its order is {name!r:.80}, of whose numbers a state has only the digest: use loader.locate in Python"
+    )
+
+
+def _custom(said: dict[str, Any], custom: Sequence[Any]) -> Any:
+    """The one of the arrays that has the digest which a state says."""
+    if "digest" not in said:
+        raise UsageError(
+            f"--state: its order is the function {said['function']!r:.80}, version {said['version']!r:.80}: use "
+            "loader.locate in Python"
+        )
+    for each in custom:
+        if each.digest == said["digest"]:
+            return each
+    found = f"; {', '.join(map(repr, custom))} " + ("have others" if len(custom) > 1 else "has another")
+    raise UsageError(
+        f"--state: its order is an array of {said['length']:,} indices, of which a state has only the digest "
+        f"{said['digest']!r:.80}: give its .npy by --indices{found if custom else ''}"
     )

@@ -10,7 +10,7 @@ import numpy as np
 import penstock
 import pytest
 from penstock._cli.main import main
-from penstock.orders import Blocks, Bucketed, Sequential, Weighted
+from penstock.orders import Blocks, Bucketed, Custom, Sequential, Weighted
 
 TEXTS = [f"Document {number} says {number * number}." + " And more." * (number % 5) for number in range(60)]
 
@@ -212,6 +212,52 @@ def test_a_mixture_by_its_file(tmp_path, corpus, tokenizer_file, capsys):
     assert "give the mixture's file, mix.json" in refused(
         capsys, corpus.path, "--state", tmp_path / "state.json", "-b", 6
     )
+
+
+def test_indices_are_found_by_their_digest(tmp_path, corpus, capsys):
+    documents = corpus.documents()
+    ranked, short = np.arange(60)[::-1].copy(), np.array([3, 1, 2, 3], np.uint32)
+    for name, indices in (("ranked", ranked), ("short", short), ("other", short[::-1])):
+        np.save(tmp_path / f"{name}.npy", indices)
+    state = tmp_path / "state.json"
+    for view, order, files in (
+        (documents, Custom(ranked), ["ranked"]),
+        (documents, Custom(tmp_path / "short.npy", fetch=4), ["other", "short"]),
+    ):
+        loader = penstock.Loader(view, 4, order=order, framework="numpy")
+        state.write_text(json.dumps(next(loader).state_dict()))
+        given = [each for name in files for each in ("--indices", tmp_path / f"{name}.npy")]
+        rows = traced(capsys, corpus.path, "--state", state, "-b", 4, *given)["rows"]
+        assert [row["index"] for row in rows] == next(loader).indices.tolist()
+    step = [corpus.path, "--step", 1, "-b", 4, "--documents"]
+    assert traced(capsys, *step, "--indices", tmp_path / "short.npy")["rows"][1]["index"] == 1
+    for given, words in (
+        ([corpus.path, "--state", state], "an array of 4 indices, of which a state has only the digest"),
+        ([corpus.path, "--state", state, "--indices", tmp_path / "other.npy"], "other.npy'>) has another"),
+        ([corpus.path, "--state", state, "--indices", tmp_path / "none.npy"], "none.npy: No such file"),
+        ([*step, "--indices", tmp_path / "short.npy", "--order", "sequential"], "one order"),
+        ([*step, *["--indices", tmp_path / "short.npy"] * 2], "one order"),
+    ):
+        assert words in refused(capsys, *given)
+    own = Custom(lambda epoch, positions: positions, name="mine", version=4)
+    state.write_text(json.dumps(penstock.Loader(documents, 4, order=own, framework="numpy").state_dict()))
+    assert "the function 'mine', version '4': use loader.locate" in refused(capsys, corpus.path, "--state", state)
+
+
+def test_indices_of_a_mixture(tmp_path, corpus, tokenizer_file, capsys):
+    write(tmp_path / "code", tokenizer_file, 30, 60)
+    mix = tmp_path / "mix.json"
+    sources = {name: {"path": name, "window": 16, "lookahead": 1} for name in ("corpus", "code")}
+    mix.write_text(json.dumps({"sources": sources, "stages": [{"weights": {"corpus": 2, "code": 1}}]}))
+    order = {}
+    for number, name in enumerate(sources):
+        np.save(tmp_path / f"{name}.npy", np.arange(10)[::-1] + number)
+        order[name] = Custom(tmp_path / f"{name}.npy")
+    loader = penstock.Loader(penstock.Mixture.from_file(mix), 6, order=order, framework="numpy")
+    (tmp_path / "state.json").write_text(json.dumps(next(loader).state_dict()))
+    files = [each for name in reversed(sources) for each in ("--indices", tmp_path / f"{name}.npy")]
+    rows = traced(capsys, mix, "--state", tmp_path / "state.json", "-b", 6, *files)["rows"]
+    assert [row["index"] for row in rows] == next(loader).indices.tolist()
 
 
 def test_a_rank_has_its_own_rows(corpus, capsys):
