@@ -130,8 +130,7 @@ class Source:
         if window == self.window:
             return self.rows(int(self.numbers[index]), phase)
         if self.case["view"] in PACKED:
-            how = packing_of(self.case, window)
-            return self.library.rows(self.opened, how, lambda: packed(self.opened.content, how))(index)
+            return packed_rows(self.library, self.opened, self.case, window)(index)
         parts = self.window // window
         number = int(self.numbers[index // parts]) * parts + index % parts
         return self._shorter(window)(number, phase)
@@ -140,8 +139,7 @@ class Source:
         """Observations of rows of a length: packed rows are packed again for each."""
         if self.case["view"] not in PACKED or window == self.window:
             return len(self.numbers)
-        how = packing_of(self.case, window)
-        return self.library.rows(self.opened, how, lambda: packed(self.opened.content, how)).size
+        return packed_rows(self.library, self.opened, self.case, window).size
 
     def _shorter(self, window: int) -> Rows:
         phased = self.window if self.case["view"] == "phase" else 0
@@ -234,9 +232,14 @@ def packing_of(case: Case, window: int) -> Packing:
     return Packing(window, multiple_of=4 if case["view"] == "packed4" else 1)
 
 
+def packed_rows(library: Library, opened: Opened, case: Case, window: int) -> Rows:
+    """Of all documents, or of those that the dataset's condition chose."""
+    how, only = packing_of(case, window), case["where"] == "dataset"
+    return library.rows(opened, (how, only), lambda: packed(opened.content, how, is_chosen if only else lambda _: True))
+
+
 def _view(library: Library, opened: Opened, case: Case) -> tuple[penstock.View, Rows]:
     dataset, content, window, kind = opened.dataset, opened.content, opened.window, case["view"]
-    only = case["where"] if kind in PACKED else "none"
     given: Any = dataset.where(WHERE) if case["where"] == "dataset" else dataset
     options: dict[str, Any] = {"metadata": {"entries": True, "spans": "spans", "none": False}[case["metadata"]]}
     if case["values"] == "all":
@@ -254,11 +257,9 @@ def _view(library: Library, opened: Opened, case: Case) -> tuple[penstock.View, 
     elif kind in PACKED:
         how = packing_of(case, window)
         view = given.packed(**asdict(how), **options, **told)
-        if only == "view" or only == "twice":
+        if case["where"] in ("view", "twice"):
             view = view.where(WHERE)  # which is refused
-        rows = library.rows(
-            opened, (how, only), lambda: packed(content, how, is_chosen if only == "dataset" else lambda _: True)
-        )
+        rows = packed_rows(library, opened, case, window)
     elif kind in CELLS:
         view = given.cells(**cells.arguments(kind), **options)
         rows = library.rows(opened, ("documents", None), lambda: documents(content))
