@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection
 
 _OF_STORAGE = re.compile(
     r"Storage\((?P<name>anonymous|requester_pays|region|endpoint|profile|credentials)="
@@ -13,7 +13,7 @@ _PLACES = re.compile(r"(?<![\w/.-])(storage|scratch)=…(?=: )")
 _ENVIRONMENT = "credentials in the environment"  # credentials are no option: they would stand in lists of processes
 
 
-def in_options(text: str, reaching: Sequence[str] = ()) -> str:
+def in_options(text: str, reaching: Collection[str] = ()) -> str:
     """The text with `Storage(region="x")` as `--region x`, `scratch=…` as `--scratch`.
 
     Args:
