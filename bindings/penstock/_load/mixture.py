@@ -64,7 +64,8 @@ class Mixture(Loadable):
         end: Place | None = None,
         group: int = 1024,
     ) -> None:
-        """Makes a mixture; no file is opened, but for the names of genes where sources of cells number them otherwise.
+        """Makes a mixture. Only two things are read: names of genes that sources of cells number otherwise, and lengths
+        of documents where stages have packed rows of other lengths.
 
         Args:
             sources: {name: view}: views of one kind, window and lookahead, whose fields have the same names.

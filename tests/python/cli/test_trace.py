@@ -97,12 +97,17 @@ def views_and_orders(dataset: penstock.Dataset) -> dict[str, tuple[Any, Any]]:
         "fetches": (documents, Sequential(fetch=8)),
         "bucketed": (documents, Bucketed(documents.lengths(), pool=16, bucket=4)),
         "packed": (dataset.packed(40, fit="first", group=20, multiple_of=4), "uniform"),
+        "cut rows": (dataset.packed(40, max_document=9, cut="truncate", max_documents=7), "uniform"),
+        "filled rows": (dataset.packed(39, lookahead=1, fill="exact", buffer=9, refill=2), "sequential"),
         "slice of a split": (dataset.windows(12).split(5, seed=2)[0][40:3:-2], "uniform"),
         "split of a slice": (dataset.windows(12)[3:80].split(4)[1], "uniform"),
     }
 
 
-CASES = ("windows", "phase", "documents", "fetches", "bucketed", "packed", "slice of a split", "split of a slice")
+CASES = (
+    *("windows", "phase", "documents", "fetches", "bucketed", "packed", "cut rows", "filled rows"),
+    *("slice of a split", "split of a slice"),
+)
 
 
 @pytest.mark.parametrize("kind", ["documents", "windows", "packed", "parts"])
