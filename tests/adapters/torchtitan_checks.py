@@ -31,7 +31,7 @@ TOTAL = 8
 
 def built(folder: Path, rank: int = 0, ranks: int = 1, mixture: str = "mix.json", **config: Any) -> DataLoader:
     chosen = DataLoader.Config(mixture=str(folder / mixture), seed=3, **config)
-    rows = TOTAL // ranks
+    rows = -(-TOTAL // ranks)
     main = {"max_context_length": job.WINDOW, "num_tokens_per_batch": rows * job.WINDOW}
     release = {"seq_len": job.WINDOW, "local_batch_size": rows, "snapshot_every_n_steps": 5}
     return chosen.build(dp_world_size=ranks, dp_rank=rank, tokenizer=None, **(main if IS_MAIN else release))
@@ -93,6 +93,24 @@ def four_ranks_save_and_two_load(folder: Path) -> None:
     np.testing.assert_array_equal(rest.reshape(4, TOTAL, job.WINDOW), np.stack(expected))
 
 
+def a_degree_that_does_not_divide_the_batch_takes_the_same_rows(folder: Path) -> None:
+    state = built(folder).loader.state_dict() | {"position": 3 * TOTAL}
+    expected, _ = list(islice(batches(built(folder)), 4))[3]
+    uneven = {"global_batch_size": TOTAL, "uneven": "pad"}
+    parts = []
+    for rank in range(3):
+        loader = built(folder, rank, 3, **uneven)
+        loader.load_state_dict(state)
+        parts.append(next(batches(loader)))
+    for row in range(TOTAL):
+        assert torch.equal(parts[row % 3][0]["input"][row // 3], expected["input"][row])
+    assert (parts[2][1][2] == IGNORE_INDEX).all()  # padding
+    with job.refused(penstock.InvalidArgumentError, "torchtitan's batches have 3: make its batch size of a rank 4"):
+        built(folder, 0, 3, global_batch_size=TOTAL + 2, uneven="pad")
+    with job.refused(penstock.InvalidArgumentError, 'give uneven="pad"'):
+        built(folder, 0, 3, global_batch_size=TOTAL)
+
+
 def what_cannot_be_is_refused(folder: Path) -> None:
     mixture = json.loads((folder / "mix.json").read_text())
     changes: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
@@ -148,6 +166,7 @@ if __name__ == "__main__":
     with job.corpus() as path:
         batches_are_the_mixtures(path)
         four_ranks_save_and_two_load(path)
+        a_degree_that_does_not_divide_the_batch_takes_the_same_rows(path)
         a_mixture_that_ends_is_read_to_its_end(path)
         closing_stops_the_threads(path)
         what_cannot_be_is_refused(path)
