@@ -112,7 +112,8 @@ void register_tables(py::module_& module, const std::shared_ptr<LocalStore>& loc
       .def_readonly("pieces", &PackHeader::pieces)
       .def_readonly("records", &PackHeader::records)
       .def_readonly("left_out", &PackHeader::left_out)
-      .def_readonly("cut", &PackHeader::cut);
+      .def_readonly("cut", &PackHeader::cut)
+      .def_readonly("where", &PackHeader::where, "What views say of the documents; empty where all are packed.");
   py::class_<PackTable, std::shared_ptr<PackTable>>(module, "PackTable", "Which pieces each packed row has.")
       .def(py::init([local](const std::string& path, const Opened& dataset) {
              const Unlocked released;
@@ -122,11 +123,12 @@ void register_tables(py::module_& module, const std::shared_ptr<LocalStore>& loc
       .def_property_readonly("header", &PackTable::header);
   py::class_<DatasetPacker>(module, "DatasetPacker", "Packs a dataset's documents in memory, some at a time.")
       .def(py::init([local](const Opened& dataset, const PackingRule& rule,
-                            const std::optional<std::shared_ptr<Chosen>>& chosen) {
+                            const std::optional<std::shared_ptr<Chosen>>& chosen, std::string where) {
              const Unlocked released;
-             return std::make_unique<DatasetPacker>(dataset, rule, through(local), chosen.value_or(nullptr));
+             return std::make_unique<DatasetPacker>(dataset, rule, through(local), chosen.value_or(nullptr),
+                                                    std::move(where));
            }),
-           py::arg("dataset"), py::arg("rule"), py::arg("chosen") = py::none())
+           py::arg("dataset"), py::arg("rule"), py::arg("chosen") = py::none(), py::arg("where") = "")
       .def("step", &DatasetPacker::step, RunsUnlocked(), py::arg("documents"),
            "Packs some more; False: all are packed.")
       .def_property_readonly("done", &DatasetPacker::done)
@@ -138,11 +140,13 @@ void register_tables(py::module_& module, const std::shared_ptr<LocalStore>& loc
           },
           "Once, after the last step.");
   py::class_<PackTableWriter>(module, "PackTableWriter", "Packs a dataset's documents into a file, some at a time.")
-      .def(py::init([local](const Opened& dataset, const PackingRule& rule, std::string path) {
+      .def(py::init([local](const Opened& dataset, const PackingRule& rule, std::string path,
+                            const std::optional<std::shared_ptr<Chosen>>& chosen, std::string where) {
              const Unlocked released;
-             return std::make_unique<PackTableWriter>(dataset, rule, through(local), std::move(path));
+             return std::make_unique<PackTableWriter>(dataset, rule, through(local), std::move(path),
+                                                      chosen.value_or(nullptr), std::move(where));
            }),
-           py::arg("dataset"), py::arg("rule"), py::arg("path"))
+           py::arg("dataset"), py::arg("rule"), py::arg("path"), py::arg("chosen") = py::none(), py::arg("where") = "")
       .def("step", &PackTableWriter::step, RunsUnlocked(), py::arg("documents"),
            "Packs some more; False: all are packed.")
       .def_property_readonly("done", &PackTableWriter::done)
@@ -180,11 +184,10 @@ void register_packing(py::module_& module, const std::shared_ptr<LocalStore>& lo
   module.def(
       "make_packed",
       [](const Opened& dataset, const std::shared_ptr<PackTable>& table, const std::vector<std::string>& columns,
-         std::uint64_t lookahead, const std::string& choice) {
-        return std::const_pointer_cast<Source>(layout::make_packed(dataset, table, columns, lookahead, choice));
+         std::uint64_t lookahead) {
+        return std::const_pointer_cast<Source>(layout::make_packed(dataset, table, columns, lookahead));
       },
-      py::arg("dataset"), py::arg("table"), py::arg("columns"), py::arg("lookahead"), py::arg("choice") = "",
-      "The view of packed rows; `choice` is what it says of the documents in them, where these are not all.");
+      py::arg("dataset"), py::arg("table"), py::arg("columns"), py::arg("lookahead"), "The view of packed rows.");
   register_padded(module);
 }
 

@@ -1064,6 +1064,11 @@ class PackHeader:
     def rows(self) -> int: ...
     @property
     def rule(self) -> PackingRule: ...
+    @property
+    def where(self) -> str:
+        """
+        What views say of the documents; empty where all are packed.
+        """
 
 class PackTable:
     """
@@ -1077,7 +1082,7 @@ class DatasetPacker:
     """
     Packs a dataset's documents in memory, some at a time.
     """
-    def __init__(self, dataset: Dataset, rule: PackingRule, chosen: Chosen | None = None) -> None: ...
+    def __init__(self, dataset: Dataset, rule: PackingRule, chosen: Chosen | None = None, where: str = "") -> None: ...
     def step(self, documents: typing.SupportsInt | typing.SupportsIndex) -> bool:
         """
         Packs some more; False: all are packed.
@@ -1093,7 +1098,9 @@ class PackTableWriter:
     """
     Packs a dataset's documents into a file, some at a time.
     """
-    def __init__(self, dataset: Dataset, rule: PackingRule, path: str) -> None: ...
+    def __init__(
+        self, dataset: Dataset, rule: PackingRule, path: str, chosen: Chosen | None = None, where: str = ""
+    ) -> None: ...
     def commit(self) -> PackHeader:
         """
         Finishes the file; what it says of itself.
@@ -1792,10 +1799,9 @@ def make_packed(
     table: PackTable,
     columns: collections.abc.Sequence[str],
     lookahead: typing.SupportsInt | typing.SupportsIndex,
-    choice: str = "",
 ) -> Source:
     """
-    The view of packed rows; `choice` is what it says of the documents in them, where these are not all.
+    The view of packed rows.
     """
 
 def make_padded(*, padding: Padding, fields: collections.abc.Sequence[PaddedField]) -> ColumnMaker:

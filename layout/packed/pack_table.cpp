@@ -126,7 +126,8 @@ std::uint64_t PackHeader::file_bytes() const {
 
 std::string write_pack_header(const PackHeader& header) {
   const PackingRule& rule = header.rule;
-  const bool plain = is_plain(rule);
+  const bool plain = is_plain(rule) && header.where.empty();
+  const std::string where = header.where.empty() ? "" : fmt::format("\n  \"where\": {},", header.where);
   std::string more;
   if (!plain) {
     more = fmt::format(
@@ -137,10 +138,14 @@ std::string write_pack_header(const PackHeader& header) {
   std::string text = seal_json(fmt::format(
       "{{\n  \"format\": \"{}\",\n  \"version\": {},\n  \"fingerprint\": \"{}\",\n  \"documents\": {},\n"
       "  \"window\": {},\n  \"fit\": \"{}\",\n  \"group\": {},\n  \"long\": \"{}\",\n  \"multiple_of\": {},{}\n"
-      "  \"rows\": {},\n  \"pieces\": {},\n  \"records\": {},\n  \"left_out\": {},\n  \"cut\": {},",
+      "  \"rows\": {},\n  \"pieces\": {},\n  \"records\": {},\n  \"left_out\": {},\n  \"cut\": {},{}",
       kPackFormatName, plain ? kPackVersionPlain : kPackVersion, header.fingerprint, header.documents, rule.window,
       fit_name(rule.fit), rule.group, long_name(rule.long_documents), rule.multiple_of, more, header.rows,
-      header.pieces, header.records, header.left_out, header.cut));
+      header.pieces, header.records, header.left_out, header.cut, where));
+  if (text.size() > kPackHeaderBytes) {
+    raise(ErrorKind::InvalidArgument, "a condition of {} bytes: a pack table's header has room for {}",
+          with_commas(header.where.size()), with_commas(kPackHeaderBytes - (text.size() - where.size())));
+  }
   text.resize(kPackHeaderBytes, '\0');
   return text;
 }
@@ -170,6 +175,9 @@ PackHeader parse_pack_header(std::string_view bytes, const std::string& what) {
   header.records = get_u64(root, "records", what);
   header.left_out = get_u64(root, "left_out", what);
   header.cut = get_u64(root, "cut", what);
+  if (version != kPackVersionPlain && find_member(root, "where", what) != nullptr) {
+    header.where = get_object(root, "where", what).dump();
+  }
   return header;
 }
 
@@ -220,11 +228,12 @@ bool PackTable::plan(Row& row, std::uint64_t number, unsigned round, Pieces& pie
 }
 
 DatasetPacker::DatasetPacker(DatasetPtr dataset, const PackingRule& rule, StoreChoice through,
-                             std::shared_ptr<const Chosen> chosen)
+                             std::shared_ptr<const Chosen> chosen, std::string where)
     : dataset_(std::move(dataset)),
       rule_(rule),
       through_(std::move(through)),
       chosen_(std::move(chosen)),
+      where_(std::move(where)),
       packer_(make_packer(rule)) {
   check_has_lengths(*dataset_);
   if (chosen_ != nullptr && chosen_->size() != dataset_->span_count()) {
@@ -299,7 +308,8 @@ PackHeader DatasetPacker::header() const {
           rows_.pieces.size(),
           rows_.records,
           rows_.left_out,
-          rows_.cut};
+          rows_.cut,
+          where_};
 }
 
 }  // namespace penstock::layout

@@ -26,7 +26,7 @@ namespace penstock::layout {
 
 inline constexpr std::string_view kPackFormatName = "penstock pack table";
 inline constexpr std::uint64_t kPackVersion = 2;
-/// Of tables whose rule says no more than a penstock of before version 2 knew, which still reads them.
+/// Of tables of all documents whose rule says no more than a penstock of before version 2 knew, which still reads them.
 inline constexpr std::uint64_t kPackVersionPlain = 1;
 inline constexpr std::uint64_t kPackHeaderBytes = 4096;
 
@@ -40,6 +40,7 @@ struct PackHeader {
   std::uint64_t records = 0;   // of all pieces
   std::uint64_t left_out = 0;  // as PackedRows has it
   std::uint64_t cut = 0;
+  std::string where = {};  // what views say of the documents, as JSON (choice_json()); "" where all are packed
 
   /// Where the parts begin, and the file's size. Throws Corruption where 64 bits do not count them.
   [[nodiscard]] std::uint64_t ends_at() const;
@@ -48,7 +49,7 @@ struct PackHeader {
   bool operator==(const PackHeader&) const = default;
 };
 
-/// kPackHeaderBytes.
+/// kPackHeaderBytes. Throws InvalidArgument for a condition that takes more.
 std::string write_pack_header(const PackHeader& header);
 /// Throws Corruption; InvalidArgument for a version that this penstock does not know.
 PackHeader parse_pack_header(std::string_view bytes, const std::string& what);
@@ -85,10 +86,10 @@ class PackTable {
 /// what is there. One thread at a time; waits for reads.
 class DatasetPacker {
  public:
-  /// `chosen`: the documents that are packed; null: all. Throws InvalidArgument: as check_packing_rule(); a dataset
-  /// without documents of records; a choice among others.
+  /// `chosen`: the documents that are packed, and `where` what views say of them; null: all. Throws InvalidArgument: as
+  /// check_packing_rule(); a dataset without documents of records; a choice among others.
   DatasetPacker(DatasetPtr dataset, const PackingRule& rule, StoreChoice through,
-                std::shared_ptr<const Chosen> chosen = nullptr);
+                std::shared_ptr<const Chosen> chosen = nullptr, std::string where = {});
 
   /// Packs about `documents` more, whole groups; false once all are packed. Throws as the packers and
   /// read_document_lengths() do.
@@ -109,6 +110,7 @@ class DatasetPacker {
   const PackingRule rule_;
   const StoreChoice through_;
   const std::shared_ptr<const Chosen> chosen_;
+  const std::string where_;
   std::vector<std::uint64_t> waiting_;  // lengths of chosen documents that are not packed yet
   std::uint64_t packed_ = 0;            // chosen documents
   std::variant<Packer, ExactPacker> packer_;

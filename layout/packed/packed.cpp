@@ -62,8 +62,7 @@ std::string identity_of(const PackingRule& rule, std::uint64_t lookahead, const 
 
 }  // namespace
 
-Packed::Packed(DatasetPtr dataset, std::shared_ptr<const PackTable> table, std::uint64_t lookahead,
-               std::string_view choice)
+Packed::Packed(DatasetPtr dataset, std::shared_ptr<const PackTable> table, std::uint64_t lookahead)
     : dataset_(std::move(dataset)), table_(std::move(table)), rule_(table_->header().rule) {
   const PackHeader& header = table_->header();
   if (header.rows == 0) {
@@ -81,9 +80,9 @@ Packed::Packed(DatasetPtr dataset, std::shared_ptr<const PackTable> table, std::
   info_.keeps = finder_->keeps();
   info_.packed_multiple = rule_.multiple_of;
   info_.identity.view = identity_of(rule_, lookahead, dataset_->token_rule);
-  if (choice.empty()) return;
+  if (header.where.empty()) return;
   info_.identity.view.pop_back();
-  info_.identity.view += fmt::format(R"(,"where":{}}})", choice);
+  info_.identity.view += fmt::format(R"(,"where":{}}})", header.where);
 }
 
 namespace {
@@ -233,9 +232,8 @@ void Packed::spans(const Row& row, SpanTable& out) const {
 }
 
 std::shared_ptr<const Source> make_packed(const DatasetPtr& dataset, std::shared_ptr<const PackTable> table,
-                                          const std::vector<std::string>& columns, std::uint64_t lookahead,
-                                          std::string_view choice) {
-  auto packed = std::make_shared<Packed>(dataset, std::move(table), lookahead, choice);
+                                          const std::vector<std::string>& columns, std::uint64_t lookahead) {
+  auto packed = std::make_shared<Packed>(dataset, std::move(table), lookahead);
   return checked(dataset, with_columns(dataset, std::move(packed), columns));
 }
 

@@ -12,7 +12,6 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace penstock::layout {
@@ -22,10 +21,8 @@ inline constexpr std::uint64_t kMostPackedAtOpening = 10'000'000;
 
 class Packed final : public Source {
  public:
-  /// `choice`, a JSON object, is what the view says of the documents that are packed; "" where all are. Throws
-  /// InvalidArgument (no rows, rows of no more than the lookahead) and Corruption (see make_document_finder).
-  Packed(DatasetPtr dataset, std::shared_ptr<const PackTable> table, std::uint64_t lookahead,
-         std::string_view choice = {});
+  /// Throws InvalidArgument (no rows, rows of no more than the lookahead) and Corruption (see make_document_finder).
+  Packed(DatasetPtr dataset, std::shared_ptr<const PackTable> table, std::uint64_t lookahead);
 
   [[nodiscard]] const SourceInfo& info() const override { return info_; }
   bool plan(Row& row, unsigned round, Parts wanted, Reads& out) const override;
@@ -47,10 +44,9 @@ class Packed final : public Source {
   SourceInfo info_;
 };
 
-/// The view of a table's rows; values of `columns` go with each piece. The table is of this dataset, or of those of its
-/// documents that `choice` says. Throws InvalidArgument.
+/// The view of a table's rows; values of `columns` go with each piece. The table is of this dataset, or of documents of
+/// it that were chosen. Throws InvalidArgument.
 std::shared_ptr<const Source> make_packed(const DatasetPtr& dataset, std::shared_ptr<const PackTable> table,
-                                          const std::vector<std::string>& columns = {}, std::uint64_t lookahead = 0,
-                                          std::string_view choice = {});
+                                          const std::vector<std::string>& columns = {}, std::uint64_t lookahead = 0);
 
 }  // namespace penstock::layout

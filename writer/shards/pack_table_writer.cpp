@@ -30,11 +30,14 @@ std::string folder_of(const std::string& path) {
 }  // namespace
 
 PackTableWriter::PackTableWriter(layout::DatasetPtr dataset, const layout::PackingRule& rule, StoreChoice through,
-                                 std::string path)
+                                 std::string path, std::shared_ptr<const Chosen> chosen, std::string where)
     : path_(std::move(path)),
       name_(std::filesystem::path(path_).filename().string()),
       partial_(std::string(layout::kPartialPrefix) + name_ + "-" + unique_suffix()),
-      packer_(std::move(dataset), rule, std::move(through)) {
+      packer_(std::move(dataset), rule, std::move(through), std::move(chosen), std::move(where)) {
+  layout::PackHeader most = packer_.header();  // whose text is the longest that it may become
+  most.rows = most.pieces = most.records = most.left_out = most.cut = UINT64_MAX;
+  layout::write_pack_header(most);
   if (name_.empty()) raise(ErrorKind::InvalidArgument, "\"{}\": the name of a file is wanted", path_);
   folder_ = open_folder(AT_FDCWD, folder_of(path_), folder_of(path_));
   struct stat status {};

@@ -8,6 +8,7 @@
 #include "writer/folder/system.h"
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,9 +17,11 @@ namespace penstock::writer {
 
 class PackTableWriter {
  public:
-  /// Begins the file at `path`. Throws as DatasetPacker does; InvalidArgument if the file is there, NotFound if its
-  /// folder is not, IoError.
-  PackTableWriter(layout::DatasetPtr dataset, const layout::PackingRule& rule, StoreChoice through, std::string path);
+  /// Begins the file at `path`, of all documents or, as DatasetPacker has it, of those that were chosen. Throws as
+  /// DatasetPacker does; InvalidArgument if the file is there or a condition too long, NotFound if its folder is not,
+  /// IoError.
+  PackTableWriter(layout::DatasetPtr dataset, const layout::PackingRule& rule, StoreChoice through, std::string path,
+                  std::shared_ptr<const Chosen> chosen = nullptr, std::string where = {});
   ~PackTableWriter();
   PackTableWriter(const PackTableWriter&) = delete;
   PackTableWriter& operator=(const PackTableWriter&) = delete;

@@ -23,6 +23,12 @@ Example:
     "pack", epilog=_EPILOG, short_help="Pack documents into rows of one length; writes the table that says which."
 )
 @data_options
+@click.option(
+    "--where",
+    metavar="CONDITION",
+    help='Pack only documents whose columns are so, such as "score > 0.8", for dataset.where(CONDITION).packed(…). '
+    "Default: all.",
+)
 @click.option("--window", type=click.IntRange(1), required=True, metavar="W", help="Records (tokens) of a row.")
 @click.option(
     "--lookahead",
@@ -116,18 +122,21 @@ def command(data: tuple[str, ...], dtype: str | None, format: str | None, as_jso
     row; it belongs to this very dataset and these options.
     """
     from penstock._data.packed import packing_of, resolve, write_table
+    from penstock._data.where import choose
     from penstock._places.paths import local_path
 
     dataset = open_data(data, dtype, format)
     with sides_as_options(), warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         dataset = dataset._told_by(given.pop("end_of_document"), given.pop("begin_of_document"))
-    out = given.pop("out")
+    out, where = given.pop("out"), given.pop("where")
     rule = resolve(**given)
-    asked = {name: value for name in given if (value := getattr(rule, name)) is not None}
+    choice = None if where is None else choose(dataset._native, where)
+    asked: dict[str, Any] = {} if choice is None else {"where": choice.condition}
+    asked |= {name: value for name in given if (value := getattr(rule, name)) is not None}
     begin = time.perf_counter()
     with progress(f"packing {shown(*data)}", as_json, unit="documents") as update:
-        header = write_table(dataset._native, rule, local_path(out), lambda done: update(done, dataset.spans))
+        header = write_table(dataset._native, rule, local_path(out), lambda done: update(done, dataset.spans), choice)
     packing = packing_of(header)
     notes = [str(each.message) for each in warned]
     if as_json:

@@ -98,7 +98,7 @@ class ChosenDocuments:
             columns: as of `Dataset.packed`.
             metadata: likewise.
             packing: `fit`, `group` (of chosen documents), `long` and the other arguments of `Dataset.packed` that say
-                how rows are packed; no `table`.
+                how rows are packed; `table`, a file that `penstock pack --where` made of these documents.
         """
         rows = resolve_packed(window, **packing)
         return PackedView(self.dataset, metadata, names_of(columns), (), rows, self._choice)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -202,60 +203,71 @@ def make_table(dataset: _native.Dataset, packed: Packed, choice: Choice | None =
     """
     rule = packed.rule()
     if packed.table is not None:
-        if choice is not None:
-            raise InvalidArgumentError(
-                f"table={packed.table!r}: a table is of all documents, and here are those where "
-                f"{choice.condition:.80}: leave table= out"
-            )
         table = _native.PackTable(packed.table, dataset)
         _check_rule(packed, table.header.rule)
+        _check_choice(packed, table.header.where, choice)
         return table
-    if choice is not None:
-        return _chosen_table(dataset, rule, choice)
-    if dataset.spans > _native.MOST_PACKED_AT_OPENING:
+    count = dataset.spans if choice is None else choice.documents.count
+    where = "" if choice is None else f" where {choice.condition:.80}"
+    if count > _native.MOST_PACKED_AT_OPENING:
+        option = "" if choice is None else " --where CONDITION"
         raise InvalidArgumentError(
-            f"{dataset.path}: {dataset.spans:,} documents: at most {_native.MOST_PACKED_AT_OPENING:,} are packed when "
-            f"a view is made; run `penstock pack {dataset.path} --window {packed.window} --out FILE` once and give "
-            "table=FILE"
+            f"{dataset.path}: {count:,} documents{where}: at most {_native.MOST_PACKED_AT_OPENING:,} are packed when "
+            f"a view is made; run `penstock pack {dataset.path}{option} --window {packed.window} --out FILE` once and "
+            "give table=FILE"
         )
-    packer = _native.DatasetPacker(dataset, rule)
+    packer = _native.DatasetPacker(dataset, rule, *_chosen(dataset, choice))
     while packer.step(_STEP_DOCUMENTS):
         pass
     return packer.table()
 
 
-def _chosen_table(dataset: _native.Dataset, rule: _native.PackingRule, choice: Choice) -> _native.PackTable:
+def _chosen(dataset: _native.Dataset, choice: Choice | None) -> tuple[_native.Chosen | None, str]:
+    """What is packed, as the native side takes it."""
+    if choice is None:
+        return None, ""
     if choice.documents.count == 0:
         raise InvalidArgumentError(
             f"{dataset.path}: none of its {choice.documents.size:,} documents is chosen where {choice.condition:.80}"
         )
-    if choice.documents.count > _native.MOST_PACKED_AT_OPENING:
-        raise InvalidArgumentError(
-            f"{dataset.path}: {choice.documents.count:,} documents where {choice.condition:.80}: at most "
-            f"{_native.MOST_PACKED_AT_OPENING:,} are packed when a view is made: choose fewer, or pack some shards at "
-            "a time, dataset.select(shards).where(…), as sources of a mixture"
+    return choice.documents, choice.said
+
+
+def _check_choice(packed: Packed, packed_of: str, choice: Choice | None) -> None:
+    if packed_of == ("" if choice is None else choice.said):
+        return
+    old = json.loads(packed_of)["condition"] if packed_of else None
+    if choice is not None and old == choice.condition:
+        words = f"the documents where {old:.80} were others when it was packed: columns changed"
+    else:
+        there, wanted = (
+            "all documents" if each is None else f"those where {each:.80}"
+            for each in (old, None if choice is None else choice.condition)
         )
-    packer = _native.DatasetPacker(dataset, rule, choice.documents)
-    while packer.step(_STEP_DOCUMENTS):
-        pass
-    return packer.table()
+        words = f"it is of {there}, not of {wanted}"
+    raise InvalidArgumentError(f"table={packed.table!r}: {words}: make another table by `penstock pack`")
 
 
 def write_table(
-    dataset: _native.Dataset, packed: Packed, path: str, progress: Callable[[int], None] = lambda _: None
+    dataset: _native.Dataset,
+    packed: Packed,
+    path: str,
+    progress: Callable[[int], None] = lambda _: None,
+    choice: Choice | None = None,
 ) -> _native.PackHeader:
-    """Packs all documents into the file `path`.
+    """Packs all documents, or those that were chosen, into the file `path`.
 
     Args:
         dataset: whose documents.
         packed: by which rule.
         path: where the table is to be; nothing may be there.
         progress: called now and then with the number of documents that are packed; may raise.
+        choice: the documents; None: all.
 
     Raises:
         InvalidArgumentError: as `make_table`; the file is there.
     """
-    writer = _native.PackTableWriter(dataset, packed.rule(), path)
+    writer = _native.PackTableWriter(dataset, packed.rule(), path, *_chosen(dataset, choice))
     more = True
     while more:
         more = writer.step(_STEP_DOCUMENTS)
@@ -267,7 +279,8 @@ def packing_of(header: _native.PackHeader) -> Packing:
     """What a table says of itself, for users."""
     room = header.rows * header.rule.window
     waste = 1 - header.records / room if room else 0.0
-    return Packing(header.rows, header.pieces, header.documents, header.left_out, header.cut, waste)
+    documents = json.loads(header.where)["count"] if header.where else header.documents
+    return Packing(header.rows, header.pieces, documents, header.left_out, header.cut, waste)
 
 
 def _check_rule(packed: Packed, made: _native.PackingRule) -> None:

@@ -46,11 +46,7 @@ class PackedView(View[Of]):
         native = self.dataset._native
         table = make_table(native, self.rows, self._choice)
         self._packing = packing_of(table.header)
-        columns, lookahead = list(self.columns), self.rows.lookahead
-        if self._choice is None:
-            return _native.make_packed(native, table, columns, lookahead)
-        self._packing = self._packing._replace(documents=self._choice.documents.count)
-        return _native.make_packed(native, table, columns, lookahead, self._choice.said)
+        return _native.make_packed(native, table, list(self.columns), self.rows.lookahead)
 
     def _own(self) -> tuple[Any, ...]:
         return self.rows, self._choice

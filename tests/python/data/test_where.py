@@ -19,6 +19,7 @@ import numpy as np
 import penstock
 import pytest
 from _refused import refused
+from penstock._cli.main import main
 
 COLUMNS = {
     "small": "i1",
@@ -228,9 +229,39 @@ def test_packed_rows_are_those_of_a_dataset_of_the_chosen_documents_alone(made: 
         assert set(documents.tolist()) <= set(chosen.numbers.tolist())
     refused(r'long="refuse".*|document \d+ has \d+ records.*its number is among the documents that the condition chose',
             chosen.packed, 16, long="refuse")  # fmt: skip
-    refused("table='.*': a table is of all documents, and here are those where", chosen.packed, 16, table="t")
     refused("rows are filled with documents, so these are chosen before", dataset.packed(16).where, "flag")
     refused("none of its 438 documents is chosen where flag and not flag", dataset.where("flag and not flag").packed, 8)
+
+
+def test_a_table_of_chosen_documents_gives_the_same_rows_and_is_of_these_alone(made: Any, tmp_path: Path) -> None:
+    dataset, _, _ = made
+    path, file, text = str(tmp_path / "copy"), str(tmp_path / "t"), "lang <> 'de' or flag"
+    penstock.combine([dataset.path], path)
+    for window, options, words in (
+        (16, {}, []),
+        (24, {"fill": "exact", "fit": "next"}, ["--fill", "exact", "--fit", "next"]),
+    ):
+        table = f"{file}-{window}"
+        assert main(["pack", path, "--where", text, "--window", str(window), "--out", table, *words]) == 0
+        chosen = penstock.open(path).where(text)
+        with_table, without = chosen.packed(window, table=table, **options), chosen.packed(window, **options)
+        assert with_table.packing == without.packing and with_table.packing.documents == len(chosen)
+        every = range(len(without))
+        np.testing.assert_array_equal(with_table.read(every)["token"], without.read(every)["token"])
+        assert state_of(with_table) == state_of(without)
+    table = f"{file}-16"
+    refused(
+        "it is of those where flag or lang <> 'de', not of all documents", penstock.open(path).packed, 16, table=table
+    )
+    refused("it is of those where flag or .*, not of those where flag", dataset.where("flag").packed, 16, table=table)
+    assert main(["pack", path, "--window", "16", "--out", f"{file}-all"]) == 0
+    refused("it is of all documents, not of those where flag", dataset.where("flag").packed, 16, table=f"{file}-all")
+    penstock.annotate(path, {"flag": ~np.asarray(dataset.columns["flag"])})
+    changed = penstock.open(path).where(text)
+    refused("the documents where .* were others when it was packed: columns changed", changed.packed, 16, table=table)
+    many = f"small in ({', '.join(map(str, range(2_000)))})"
+    assert main(["pack", path, "--where", many, "--window", "16", "--out", f"{file}-many"]) == 2
+    assert not list(tmp_path.glob("*many*"))
 
 
 def state_of(view: penstock.View, **options: Any) -> dict[str, Any]:
