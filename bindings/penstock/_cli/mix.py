@@ -44,7 +44,7 @@ Examples:
 def command(file: str, dry_run: bool, until: int | None, points: int, plot: str | None, as_json: bool) -> None:
     """Says what stages a mixture has, and what each source has given at the end.
 
-    FILE is JSON: {"sources": {name: {"path": …, "window": …, "lookahead": …}}, "stages": [{"weights": {name: integer},
+    FILE is JSON: {"sources": {name: {"path": …, "window": …, "lookahead": …}}, "stages": [{"weights": {name: number},
     "at" or "at_tokens": …}], and "caps", "epochs", "end" or "end_tokens"}. Nothing of the data is read.
     """
     import penstock

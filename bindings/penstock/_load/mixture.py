@@ -1,4 +1,4 @@
-"""Mixtures: several views as one, in stages of integer weights; what each source has given at any position."""
+"""Mixtures: several views as one, in stages of weights; what each source has given at any position."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from penstock._load.mixture_sources import checked_sources
 from penstock._load.mixture_stages import MixtureRun, MixtureStage, Place, Stage, Tokens, place
 from penstock._load.orders import Order
 from penstock._load.packing_lengths import Lengths
+from penstock._load.weights import whole_weights
 from penstock._places.paths import PathLike
 
 SourceOrder = str | Order | Mapping[str, str | Order]
@@ -101,8 +102,9 @@ class Mixture(Loadable):
         )
 
     def _native_stage(self, number: int, stage: Stage) -> tuple[tuple[int, bool], int, list[int]]:
-        weights = [1] * len(self.names) if stage.weights is None else [stage.weights.get(n, 0) for n in self.names]
-        return _pair(stage.at or 0), stage.window or 0, self._lengths.weights(number, weights)
+        weights = dict.fromkeys(self.names, 1) if stage.weights is None else whole_weights("weights", stage.weights)
+        of_sources = [weights.get(name, 0) for name in self.names]
+        return _pair(stage.at or 0), stage.window or 0, self._lengths.weights(number, of_sources)
 
     def _caps(self, caps: Mapping[str, int] | None, epochs: Mapping[str, int] | None) -> list[int | None]:
         found: dict[str, tuple[int, str]] = {}
@@ -349,7 +351,8 @@ def _checked_stage(stage: Any, number: int, names: list[str]) -> Stage:
         raise InvalidArgumentError(f"stage {number}: {stage!r:.80} is no penstock.Stage")
     if number > 0 and stage.at is None:
         raise InvalidArgumentError(f"stage {number}: it has no at=: give the position or Tokens at which it begins")
-    for name, weight in (stage.weights or {}).items():
+    for name in stage.weights or {}:
         _check_name(f"stage {number}: weights", name, names)
-        index(f"stage {number}: weights[{name!r}]", weight)
+    if stage.weights is not None:
+        whole_weights(f"stage {number}: weights", stage.weights)
     return stage

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from penstock._base.arguments import index
 from penstock._base.errors import InvalidArgumentError
+from penstock._load.weights import Weight
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,8 @@ class Stage:
     """A stretch of a mixture's run: how much of each source there is, and how long windows are.
 
     Attributes:
-        weights: {name: integer of at least 0}; a source that is not named has 0. None: all have the same weight.
+        weights: {name: number of at least 0}: integers, or decimals (0.7, "0.123"), which are taken exactly, a float as
+            its repr. A source that is not named has 0. None: all have the same weight.
         window: of its observations: a divisor of the view's window, of packed rows any length; None: the view's.
         max_document: of packed rows: `max_document` of its rows; None: the view's.
         at: where it begins: a position or `Tokens` of the run; None for the first stage, which begins at 0.
@@ -50,7 +52,7 @@ class Stage:
 
     def __init__(
         self,
-        weights: Mapping[str, int] | None = None,
+        weights: Mapping[str, Weight] | None = None,
         *,
         window: int | None = None,
         max_document: int | None = None,
@@ -58,7 +60,7 @@ class Stage:
     ) -> None:
         """Keeps what it is; the mixture checks it against its sources."""
         if weights is not None and not isinstance(weights, Mapping):
-            raise InvalidArgumentError(f"Stage: weights {weights!r:.80}: {{name: integer}} is wanted, or None")
+            raise InvalidArgumentError(f"Stage: weights {weights!r:.80}: {{name: number}} is wanted, or None")
         self.weights = None if weights is None else dict(weights)
         self.window = None if window is None else index("Stage: window", window, 1)
         self.max_document = None if max_document is None else index("Stage: max_document", max_document, 1)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from penstock._base.errors import InvalidArgumentError
 from penstock._data.view import View
 from penstock._load.mixture_stages import Stage
+from penstock._load.weights import whole_weights
 
 
 class Length(NamedTuple):
@@ -44,11 +45,12 @@ class Lengths:
         for name in sources:
             if self.names.count(name) > 1:
                 raise InvalidArgumentError(f"sources: {name!r} is called like another one's rows of a stage: rename it")
+        weights = [each.weights and whole_weights("weights", each.weights) for each in stages]
         used = {
             (length, name)
-            for length, stage in zip(self.stages, stages, strict=True)
+            for length, whole in zip(self.stages, weights, strict=True)
             for name in sources
-            if stage.weights is None or stage.weights.get(name, 0) > 0
+            if whole is None or whole.get(name, 0) > 0
         }
         self.views: list[View | None] = list(sources.values())
         for length in self._all[1:]:

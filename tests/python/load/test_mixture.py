@@ -161,7 +161,7 @@ def test_what_cannot_be_is_refused_in_words(views, datasets):
     documents = {name: each.documents() for name, each in datasets.items()}
     mixtures: list[tuple[str, Any, Any, dict[str, Any]]] = [
         (r"stage 0: weights\['web'\]=-1", two, [Stage({"web": -1})], {}),
-        (r"stage 0: weights\['web'\]=0.5: must be an integer", two, [Stage({"web": 0.5})], {}),
+        (r"stage 0: weights\['web'\]=None: must be an integer", two, [Stage({"web": None})], {}),
         ('no source \'wbe\'; the sources are "web", "code"', two, [Stage({"wbe": 1})], {}),
         ("stage 1: it has no at=", two, [Stage(), Stage({"web": 1})], {}),
         ("stage 0: window=48: it must divide", two, [Stage(window=48)], {}),
