@@ -5,6 +5,7 @@
 #include "core/job/job.h"
 #include "core/job/steps.h"
 #include "core/rows/source.h"
+#include "shuffle/mixture.h"
 
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
@@ -168,6 +169,12 @@ py::tuple batching(const Job& job) {
                         options.uneven == Uneven::Pad ? "pad" : "refuse");
 }
 
+// A plan is immutable: pybind11 holds no pointers to const.
+std::shared_ptr<shuffle::MixturePlan> plan_of(const Job& job) {
+  const auto* const mixture = dynamic_cast<const shuffle::Mixture*>(&job.order());
+  return mixture == nullptr ? nullptr : std::const_pointer_cast<shuffle::MixturePlan>(mixture->plan());
+}
+
 }  // namespace
 
 OnMismatch parse_on_mismatch(const std::string& text) {
@@ -219,6 +226,26 @@ void register_job(py::module_& module) {
           },
           py::arg("version"), py::arg("position"), py::arg("job"), py::arg("on_mismatch"),
           "(epoch, position, step, message) of where a state goes on.")
+      .def(
+          "resumed",
+          [](std::shared_ptr<Job> job, std::uint64_t version, std::uint64_t position, std::string text) {
+            const Unlocked released;
+            Resume resume = job->load({version, position, std::move(text)}, OnMismatch::Refuse);
+            return resume.job ? std::make_shared<Job>(*resume.job) : std::move(job);
+          },
+          py::arg("version"), py::arg("position"), py::arg("job"), "The job with the weights that a state's had set.")
+      .def("json_before", &Job::json_before, py::arg("position"),
+           "`json` with those of the weights that were set that begin before `position`.")
+      .def(
+          "set_before",
+          [](const Job& job, std::uint64_t position) {
+            const auto steering = job.order().steering();
+            return steering ? steering->count_before(position) : 0;
+          },
+          py::arg("position"), "How many weights were set that begin before `position`.")
+      .def_property_readonly("mixture_plan", &plan_of, "With the weights that were set; None where it is no mixture's.")
+      .def_property_readonly("is_steered", [](const Job& job) { return job.order().steering() != nullptr; })
+      .def_property_readonly("summary", &Job::summary, "`json` with a digest of the weights that were set.")
       .def("length", [](const Job& job, std::uint64_t position) { return job.cursor().length(position); })
       .def("steps_before", [](const Job& job, std::uint64_t position) { return job.cursor().steps_before(position); })
       .def("epoch", &Job::epoch, py::arg("position"))

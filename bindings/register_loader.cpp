@@ -355,6 +355,12 @@ void add_methods(LoaderClass& type, const std::shared_ptr<LocalStore>& local) {
       .def("set_global_batch_size",
            [](PythonLoader& loader, std::uint64_t size) { loader.idle().set_global_batch_size(size); })
       .def(
+          "set_weights",
+          [](PythonLoader& loader, std::uint64_t position, std::vector<std::uint64_t> weights) {
+            return loader.idle().set_weights(position, std::move(weights));
+          },
+          py::arg("position"), py::arg("weights"), "Where they begin.")
+      .def(
           "metrics", [](const PythonLoader& loader) { return metrics_dict(loader.get().metrics()); },
           "What was counted since the loader was made, by the names of penstock.Metrics; by any thread.")
       .def("close", &PythonLoader::close)

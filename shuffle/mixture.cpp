@@ -2,11 +2,9 @@
 
 #include "core/base/error.h"
 #include "core/job/position.h"
-#include "shuffle/mixture_difference.h"
 #include "shuffle/permutation.h"
 
 #include <boost/container/small_vector.hpp>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>
@@ -26,10 +24,11 @@ using Few = boost::container::small_vector<T, kKernelBlock>;
 }  // namespace
 
 Mixture::Mixture(std::shared_ptr<const MixturePlan> plan, std::vector<std::shared_ptr<const Order>> orders,
-                 std::uint64_t seed)
+                 std::uint64_t seed, bool is_steered)
     : plan_(std::move(plan)),
       orders_(std::move(orders)),
       seed_(seed),
+      steering_(is_steered ? std::make_shared<const Steering>(plan_->spec().names) : nullptr),
       has_fetches_(std::any_of(orders_.begin(), orders_.end(), [](const auto& o) { return o->fetch_end(0) > 1; })) {
   if (orders_.size() != plan_->spec().names.size()) {
     raise(ErrorKind::InvalidArgument, "a mixture of {} sources and {} orders", plan_->spec().names.size(),
@@ -114,12 +113,11 @@ std::uint64_t Mixture::epoch_size() const {
 
 std::uint64_t Mixture::fetch_end(std::uint64_t position) const {
   if (!has_fetches_ || position + 1 >= plan_->end()) return position + 1;
-  const MixtureStage& stage = plan_->stages()[plan_->stage_at(position)];
   std::vector<std::uint64_t> given(orders_.size());  // units, which are what orders count
   plan_->count_begun(position, given);
   std::uint64_t end = plan_->group_end(position);
   Wide units = 0;
-  for (const std::uint32_t source : stage.sources) {
+  for (const std::uint32_t source : plan_->sources_at(position)) {
     if (given[source] == 0) continue;
     const std::uint64_t next = orders_[source]->fetch_end(given[source] - 1);  // the first of another fetch
     if (next <= given[source]) continue;
@@ -131,51 +129,16 @@ std::uint64_t Mixture::fetch_end(std::uint64_t position) const {
   return std::min(end, plan_->end());
 }
 
-// Stages with the sources that have a part in them, by name; of orders those of the sources that were met.
-std::string Mixture::identity(std::uint64_t position) const {
-  using nlohmann::json;
-  const MixtureSpec& spec = plan_->spec();
-  json orders = json::object();
-  json stages = json::array();
-  for (const MixtureStage& stage : plan_->stages()) {
-    if (stage.begin >= std::min(std::max<std::uint64_t>(position, 1), plan_->end())) break;
-    json entry = {{"begin", stage.begin}, {"sources", json::array()}, {"weights", stage.weights}};
-    for (const std::uint32_t source : stage.sources) {
-      const std::string& name = spec.names[source];
-      entry["sources"].push_back(name);
-      if (!orders.contains(name)) orders[name] = json::parse(orders_[source]->identity(Order::kNever));
-    }
-    if (stage.unit != stage.begin) entry["unit"] = stage.unit;
-    if (stage.window != spec.window) {
-      entry["window"] = stage.window;
-      if (!spec.are_packed) entry["group"] = spec.group;
-    }
-    stages.push_back(std::move(entry));
-  }
-  // What stands where in a short group depends on where it ends; an entry of its own, so that it begins with the group.
-  const std::uint64_t group = plan_->short_group();
-  if (group < std::min(std::max<std::uint64_t>(position, 1), plan_->end())) {
-    stages.push_back({{"begin", group},
-                      {"end", plan_->last_position()},
-                      {"sources", json::array()},
-                      {"weights", json::array()},
-                      {"window", plan_->stages().back().window}});
-  }
-  const json root = {
-      {"algorithm", kAlgorithm}, {"name", "mixture"}, {"orders", orders}, {"seed", seed_}, {"stages", stages}};
-  return root.dump();
-}
-
-OrderDifference Mixture::difference_to(std::string_view saved, std::uint64_t position) const {
-  return mixture_difference(saved, identity(kNever), position);
-}
-
 bool Mixture::may_wait() const {
   return std::any_of(orders_.begin(), orders_.end(), [](const auto& order) { return order->may_wait(); });
 }
 
-std::string Mixture::place(std::uint64_t position) const {
-  return fmt::format("stage {}", plan_->stage_at(position));
+std::shared_ptr<const Order> Mixture::steered(std::shared_ptr<const Steering> steering) const {
+  if (!steering_) return Order::steered(std::move(steering));
+  auto changed = std::make_shared<Mixture>(*this);
+  changed->plan_ = plan_->with(steering);
+  changed->steering_ = std::move(steering);
+  return changed;
 }
 
 }  // namespace penstock::shuffle

@@ -18,7 +18,8 @@
 // The identity of a mixture:
 //   {"algorithm":1,"name":"mixture","seed":…,
 //    "orders":{source:…}                          Order::identity of each source that a stage uses
-//    "stages":[{"begin":…,"sources":[source,…],"weights":[…],…},…]}
+//    "stages":[{"begin":…,"sources":[source,…],"weights":[…],…},…]
+//    "caps":{source:…}, "steered":{"names":[source,…],"stages":[[begin,weight,…],…]}}     of a steered one
 
 namespace penstock::shuffle {
 namespace {
@@ -62,11 +63,23 @@ void check_orders(const json& saved) {
   }
 }
 
+/// Whether weights can be set while it runs: then any source may be used, and `set` have been before the position.
+bool is_steered(const json& order) {
+  return find_saved(order, "steered") != nullptr;
+}
+
+/// The sources that an order uses before the position to which its stages were cut.
+std::optional<SourceKeys> used_sources_of(const json& order, const SourceKeys& set) {
+  std::optional<SourceKeys> used = sources_of(order);
+  if (used && is_steered(order)) used->insert(set.begin(), set.end());
+  return used;
+}
+
 /// The stages that begin before `position`, and the orders of their sources.
-json order_before(json order, std::uint64_t position) {
+json order_before(json order, std::uint64_t position, const SourceKeys& set) {
   order = stages_before(std::move(order), position);
   const auto orders = order.find("orders");
-  const auto used = sources_of(order);
+  const auto used = used_sources_of(order, set);
   if (orders == order.end() || !orders->is_object() || !used) return order;
   json kept = json::object();
   for (const auto& [name, each] : orders->items()) {
@@ -109,17 +122,32 @@ std::map<std::string, long double> shares_of(const json& stage) {
   return shares;
 }
 
+/// The part of a stretch of `length` from the stage's begin on that is given by the shares before it, as a ramp goes
+/// from those to its own.
+long double part_before(const json& stage, std::uint64_t length) {
+  const json* ramp = stage.is_object() ? find_saved(stage, "ramp") : nullptr;
+  if (ramp == nullptr || !ramp->is_number_unsigned() || length == 0) return 0;
+  const auto whole = static_cast<long double>(std::max<std::uint64_t>(ramp->get<std::uint64_t>(), 1));
+  const auto given = static_cast<long double>(length);
+  const long double past = std::min(whole, given);
+  return (past - past * past / (2 * whole)) / given;
+}
+
 /// About how many observations of each source the saved mixture had given: each stage keeps to its weights.
 std::map<std::string, std::uint64_t> given_before(const json& stages, std::uint64_t position) {
   std::map<std::string, long double> given;
   std::map<std::string, long double> shares;
   for (std::size_t i = 0; i < stages.size(); ++i) {
     const std::uint64_t end = i + 1 < stages.size() ? begin_of_stage(stages[i + 1]).value_or(position) : position;
+    const std::map<std::string, long double> before = shares;
     std::map<std::string, long double> own = shares_of(stages[i]);
     if (!own.empty()) shares = std::move(own);  // where a stage says no weights, those before it hold
     const std::uint64_t begin = begin_of_stage(stages[i]).value_or(end);
     if (begin >= end) continue;
-    for (const auto& [source, share] : shares) given[source] += static_cast<long double>(end - begin) * share;
+    const auto length = static_cast<long double>(end - begin);
+    const long double ramped = part_before(stages[i], end - begin);
+    for (const auto& [source, share] : shares) given[source] += length * share * (1 - ramped);
+    for (const auto& [source, share] : before) given[source] += length * share * ramped;
   }
   std::map<std::string, std::uint64_t> rounded;
   for (const auto& [source, count] : given) rounded[source] = static_cast<std::uint64_t>(count + 0.5L);
@@ -177,21 +205,32 @@ void compare_source_orders(const json& saved, const json& now, OrderDifference& 
   }
 }
 
+std::string steered_text(bool was_steered) {
+  return was_steered ? "steered: the state's mixture is, this one is not: give Mixture(…, steered=True)"
+                     : "steered: the state's mixture is not, this one is, which is part of the job";
+}
+
 }  // namespace
 
-OrderDifference mixture_difference(std::string_view saved_text, std::string_view now_text, std::uint64_t position) {
+OrderDifference mixture_difference(std::string_view saved, std::string_view now, std::uint64_t position) {
+  return steered_difference(saved, now, position, {});
+}
+
+OrderDifference steered_difference(std::string_view saved_text, std::string_view now_text, std::uint64_t position,
+                                   const SourceKeys& set) {
   const json whole = parse_json_strict(saved_text, "the state's order");
   const json whole_now = parse_json_strict(now_text, "the order's identity");
   OrderDifference difference;
   difference.refuses_unknown = is_mixture(whole);
   difference.are_mixed = is_mixture(whole) && is_mixture(whole_now);
-  if (is_mixture(whole)) check_orders(whole);
+  difference.are_steered = difference.are_mixed && is_steered(whole) && is_steered(whole_now);
+  if (is_mixture(whole) && !is_steered(whole)) check_orders(whole);
   // At position 0 another order is another job all the same; but a mixture is all stages, and has given nothing there.
   const std::uint64_t end = difference.are_mixed ? position : std::max<std::uint64_t>(position, 1);
-  const json saved = order_before(whole, end);
-  const json now = order_before(whole_now, end);
-  difference.saved_sources = sources_of(saved);
-  difference.sources = sources_of(now);
+  const json saved = order_before(whole, end, set);
+  const json now = order_before(whole_now, end, set);
+  difference.saved_sources = used_sources_of(saved, set);
+  difference.sources = used_sources_of(now, set);
   if (difference.are_mixed) difference.given = given_before(saved["stages"], position);
   compare_orders(
       saved, now,
@@ -199,7 +238,8 @@ OrderDifference mixture_difference(std::string_view saved_text, std::string_view
         if (!is_mixture(a) || !is_mixture(b)) return false;
         if (key == "orders") compare_source_orders(a, b, out);
         if (key == "stages") compare_stages(a[key], b[key], position, stage_text, out);
-        return key == "orders" || key == "stages";
+        if (key == "steered" && !out.are_steered) out.texts.push_back({steered_text(is_steered(a))});
+        return key == "orders" || key == "stages" || key == "steered" || key == "caps";
       },
       difference);
   return difference;

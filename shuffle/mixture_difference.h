@@ -14,5 +14,9 @@ namespace penstock::shuffle {
 /// any source: of two mixtures the seeds alone count there. Throws StateMismatch where `saved` is a mixture and has an
 /// order of a source that none of its stages uses.
 OrderDifference mixture_difference(std::string_view saved, std::string_view now, std::uint64_t position);
+/// The same of a steered mixture, without the weights that were set: they are the same in both, and give the sources
+/// `set` before the position. Caps are left to the caller.
+OrderDifference steered_difference(std::string_view saved, std::string_view now, std::uint64_t position,
+                                   const SourceKeys& set);
 
 }  // namespace penstock::shuffle

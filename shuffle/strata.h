@@ -15,12 +15,15 @@
 //     one more, which one hash tells.
 // In strata a member has given w_s x within 1 before any time x. From a place of a word on it has given its share of
 // the time within 1 + w_s / (W - w). Position q is off by the sum of all members' errors; so in both forms what s has
-// given there is within 1 + S w_s / W of q w_s / W. Integers decide everything. Immutable: any thread.
+// given there is within 1 + S w_s / W of q w_s / W. Integers decide everything. A word is made when it is first asked
+// for, since short stages see few of theirs; else immutable: any thread.
 #pragma once
 
 #include "shuffle/strata_members.h"
 
+#include <atomic>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -40,8 +43,11 @@ class Strata {
 
   using Member = StrataMember;
   /// At least one member; of slots at one time that of the first member comes first. Weights are divided by what
-  /// divides them all; their sum is then below kMostWeight.
-  explicit Strata(std::vector<Member> members);
+  /// divides them all; their sum is then below kMostWeight. Jittered strata begin at time 0, where a heavy member's
+  /// slot is more often the first than its share says; where they begin `anywhere`, at one of their first W positions
+  /// that a hash chooses, each position is of s with probability w_s / W, as in turned words: for sequences of few
+  /// positions. Given is then within 2 + 2 S w_s / W.
+  explicit Strata(std::vector<Member> members, bool anywhere = false);
 
   /// out[i] = the slot at position first + i * stride, all of them at most 2^63.
   void find(std::uint64_t first, std::uint64_t stride, std::span<Slot> out) const;
@@ -50,6 +56,8 @@ class Strata {
   /// out[s] = the slots of member s before `position`.
   void count(std::uint64_t position, std::span<std::uint64_t> out) const;
 
+  /// Slots of a member that its first one comes after, where strata begin anywhere.
+  [[nodiscard]] std::uint64_t skipped(std::size_t member) const { return skipped_.empty() ? 0 : skipped_[member]; }
   [[nodiscard]] std::span<const Member> members() const noexcept { return all_.members; }
   /// Of the divided weights.
   [[nodiscard]] std::uint64_t total() const noexcept { return all_.total; }
@@ -61,27 +69,42 @@ class Strata {
     std::uint32_t number = 0;
   };
 
+  struct Word {
+    std::vector<Letter> letters;
+    std::vector<std::uint32_t> places;  // of its letters, member by member: see firsts_
+  };
+  /// Room for a word, which the first thread that needs it makes.
+  struct WordRoom {
+    std::atomic<const Word*> made = nullptr;
+    WordRoom() = default;
+    ~WordRoom() { delete made.load(); }
+    WordRoom(const WordRoom&) = delete;
+    WordRoom& operator=(const WordRoom&) = delete;
+  };
+
   /// A period: which word it is, and the place at which it begins.
   struct Turn {
-    std::uint64_t word = 0;
+    const Word& word;
     std::uint64_t place = 0;
   };
 
   [[nodiscard]] std::uint64_t letters_of(std::size_t member) const noexcept {
     return firsts_[member + 1] - firsts_[member];
   }
-  void make_word(std::uint64_t number);
+  [[nodiscard]] const Word& word(std::uint64_t number) const;
+  [[nodiscard]] Word make_word(std::uint64_t number) const;
   [[nodiscard]] Turn turn(std::uint64_t period) const;
-  [[nodiscard]] std::uint64_t before(std::uint64_t word, std::size_t member, std::uint64_t place) const;
+  [[nodiscard]] std::uint64_t before(const Word& word, std::size_t member, std::uint64_t place) const;
   [[nodiscard]] Slot slot_at(std::uint64_t position) const;
 
   StrataMembers all_;
-  std::uint64_t words_ = 0;            // 0: jittered strata
-  std::uint64_t repeats_ = 0;          // periods of a word, M
-  std::uint64_t length_ = 0;           // of a word: M W
-  std::vector<Letter> letters_;        // of all words
-  std::vector<std::uint32_t> places_;  // of each word's letters, member by member …
-  std::vector<std::uint32_t> firsts_;  // … whose first ones these are, and their number
+  std::uint64_t begin_ = 0;                // of jittered strata: the position that is the first
+  std::vector<std::uint64_t> skipped_;     // of each member, before it
+  std::uint64_t words_ = 0;                // 0: jittered strata
+  std::uint64_t repeats_ = 0;              // periods of a word, M
+  std::uint64_t length_ = 0;               // of a word: M W
+  std::vector<std::uint32_t> firsts_;      // of each member's places in a word, and their number
+  std::unique_ptr<WordRoom[]> made_ = {};  // of all words
 };
 
 }  // namespace penstock::shuffle

@@ -21,7 +21,7 @@ class StrataWalk {
  public:
   explicit StrataWalk(const StrataMembers& strata);
 
-  /// Goes to `position`: at most 2^63.
+  /// Goes to `position`: below 2^64.
   void seek(std::uint64_t position);
   /// Goes on to a position that is not before the present one, by as many steps or by seek().
   void advance(std::uint64_t position);

@@ -59,7 +59,7 @@ from penstock._load.loader import Loader
 from penstock._load.locate import LocatedRow, LocatedSpan
 from penstock._load.metrics import Metrics
 from penstock._load.mixture import Mixture
-from penstock._load.mixture_stages import MixtureRun, MixtureStage, Stage, Tokens
+from penstock._load.mixture_stages import MixtureRun, MixtureStage, Positions, Stage, Tokens
 from penstock._load.parallel import Balance, ContextParallel
 from penstock._load.resume import Resume
 from penstock._make.annotate import annotate
@@ -113,6 +113,7 @@ __all__ = [
     "MixtureStage",
     "NotFoundError",
     "Permutation",
+    "Positions",
     "Recipe",
     "Resume",
     "Span",

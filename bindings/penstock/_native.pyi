@@ -372,6 +372,7 @@ class MixturePlan:
                 tuple[typing.SupportsInt | typing.SupportsIndex, bool],
                 typing.SupportsInt | typing.SupportsIndex,
                 collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
+                tuple[typing.SupportsInt | typing.SupportsIndex, bool] | None,
             ]
         ],
         caps: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex | None],
@@ -389,7 +390,10 @@ class MixturePlan:
         The position at which the run has given at least so much.
         """
     def stage_at(self, position: typing.SupportsInt | typing.SupportsIndex) -> int: ...
-    def stages(self) -> list: ...
+    def stages(self) -> list:
+        """
+        (begin, begin_tokens, window, [(source, weight), …], implied, ramp) of each.
+        """
     def tokens_before(self, position: typing.SupportsInt | typing.SupportsIndex) -> int:
         """
         Tokens that the run has given before `position`.
@@ -408,7 +412,9 @@ class MixturePlan:
 class MixtureOrder(Order):
     @staticmethod
     def source_seed(seed: typing.SupportsInt | typing.SupportsIndex, name: str) -> int: ...
-    def __init__(self, plan: MixturePlan, orders: collections.abc.Sequence[Order], seed: typing.Any) -> None: ...
+    def __init__(
+        self, plan: MixturePlan, orders: collections.abc.Sequence[Order], seed: typing.Any, steered: bool = False
+    ) -> None: ...
 
 class Store:
     """
@@ -716,6 +722,10 @@ class Job:
         """
     def describe(self, position: typing.SupportsInt | typing.SupportsIndex) -> str: ...
     def epoch(self, position: typing.SupportsInt | typing.SupportsIndex) -> int: ...
+    def json_before(self, position: typing.SupportsInt | typing.SupportsIndex) -> str:
+        """
+        `json` with those of the weights that were set that begin before `position`.
+        """
     def length(self, arg0: typing.SupportsInt | typing.SupportsIndex) -> int: ...
     def load(
         self,
@@ -746,6 +756,19 @@ class Job:
         (position, end, picks [rows], valid rows, those of all ranks) of a rank's next batch; None at the end of the
         run.
         """
+    def resumed(
+        self,
+        version: typing.SupportsInt | typing.SupportsIndex,
+        position: typing.SupportsInt | typing.SupportsIndex,
+        job: str,
+    ) -> Job:
+        """
+        The job with the weights that a state's had set.
+        """
+    def set_before(self, position: typing.SupportsInt | typing.SupportsIndex) -> int:
+        """
+        How many weights were set that begin before `position`.
+        """
     def steps_before(self, arg0: typing.SupportsInt | typing.SupportsIndex) -> int: ...
     @property
     def batching(self) -> tuple:
@@ -754,7 +777,19 @@ class Job:
         uneven).
         """
     @property
+    def is_steered(self) -> bool: ...
+    @property
     def json(self) -> str: ...
+    @property
+    def mixture_plan(self) -> MixturePlan:
+        """
+        With the weights that were set; None where it is no mixture's.
+        """
+    @property
+    def summary(self) -> str:
+        """
+        `json` with a digest of the weights that were set.
+        """
 
 class ColumnMaker:
     """
@@ -1342,6 +1377,14 @@ class Loader:
         """
     def seek(self, arg0: typing.SupportsInt | typing.SupportsIndex) -> None: ...
     def set_global_batch_size(self, arg0: typing.SupportsInt | typing.SupportsIndex) -> None: ...
+    def set_weights(
+        self,
+        position: typing.SupportsInt | typing.SupportsIndex,
+        weights: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
+    ) -> int:
+        """
+        Where they begin.
+        """
     def state(self) -> tuple: ...
     def tail_rows(self) -> int | None: ...
     @property

@@ -8,7 +8,7 @@
 #include "core/batch/batch_format.h"
 #include "core/batch/slab.h"
 #include "core/columns/column.h"
-#include "core/job/cursor.h"
+#include "core/job/job.h"
 #include "core/job/order.h"
 #include "core/rows/source.h"
 
@@ -35,6 +35,7 @@ struct Batch {
   enum class Phase { Planned, Picking, Fetching, Measuring, NeedsMemory, Reading, Ready, Failed };
 
   BatchPlan plan;
+  std::shared_ptr<const Job> job;  // whose positions the plan's are; null: it was read from a view
   std::shared_ptr<const BatchFormats> formats;
   const BatchFormat* format = nullptr;  // of all rows
 

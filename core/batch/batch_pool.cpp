@@ -57,6 +57,7 @@ void BatchPool::give(Batch* batch) noexcept {
   batch->fetches.clear();
   batch->starts.clear();  // lengths that are known are those of the next batch
   batch->error = nullptr;
+  batch->job = nullptr;
   std::unique_ptr<Batch> done(batch);
   const std::lock_guard lock(mutex_);
   --usage_.batches;

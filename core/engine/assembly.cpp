@@ -10,10 +10,9 @@
 namespace penstock {
 
 Assembly::Assembly(Dispatch& dispatch, FetchPlanner planner, std::shared_ptr<const RowChoice> rows,
-                   std::shared_ptr<const Job> job, std::shared_ptr<BatchPool> pool, bool lends)
+                   std::shared_ptr<BatchPool> pool, bool lends)
     : dispatch_(dispatch),
       rows_(std::move(rows)),
-      job_(std::move(job)),
       pool_(std::move(pool)),
       lends_(lends),
       planner_(std::move(planner)) {}
@@ -66,7 +65,7 @@ void Assembly::prepare(Batch& batch) {
     if (batch.cancelled) throw CostsCancelled();
     planner_.choose(batch);
   } else {
-    rows_->choose(*job_, batch.plan, batch.positions, batch.picks, batch.cancelled);
+    rows_->choose(*batch.job, batch.plan, batch.positions, batch.picks, batch.cancelled);
   }
   BatchWork(batch).prepare_rows();
   if (!batch.format->shape.ragged) BatchWork(batch).place();

@@ -27,7 +27,7 @@ class Assembly {
   /// `pool` is told what batches hold, `bound` what fetches hold. Where the consumer `lends` memory, ragged batches
   /// wait in NeedsMemory.
   Assembly(Dispatch& dispatch, FetchPlanner planner, std::shared_ptr<const RowChoice> rows,
-           std::shared_ptr<const Job> job, std::shared_ptr<BatchPool> pool, bool lends);
+           std::shared_ptr<BatchPool> pool, bool lends);
 
   /// Does what was claimed, with the reader of the calling thread, which tells row_done() of the rows.
   void run(RowReader& reader, Claim& claim);
@@ -58,7 +58,6 @@ class Assembly {
 
   Dispatch& dispatch_;
   const std::shared_ptr<const RowChoice> rows_;
-  const std::shared_ptr<const Job> job_;  // only asked what stands where, which no other batch size changes
   const std::shared_ptr<BatchPool> pool_;
   const bool lends_;
   std::mutex planner_mutex_;

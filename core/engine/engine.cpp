@@ -22,7 +22,7 @@ Engine::Engine(const EngineOptions& options, std::shared_ptr<const Job> job, con
                std::shared_ptr<MemoryBound> bound)
     : counters_(options.counters ? options.counters : std::make_shared<Counters>(options.threads)),
       dispatch_(options.threads, options.cores),
-      assembly_(dispatch_, FetchPlanner(options.formats, options.rows, pool, std::move(bound)), options.rows, job, pool,
+      assembly_(dispatch_, FetchPlanner(options.formats, options.rows, pool, std::move(bound)), options.rows, pool,
                 options.lends),
       job_(std::move(job)),
       helper_([this](const RowReader::Ended& ended) { helped_row_done(ended); }, options.through,

@@ -146,6 +146,7 @@ void Loader::seek(std::uint64_t position) {
 Resume Loader::load(const State& state, OnMismatch on_mismatch) {
   if (is_forked()) check_process();
   Resume resume = job_->load(state, on_mismatch);
+  if (resume.job) job_ = resume.job;
   move_to(resume.position);
   return resume;
 }
@@ -173,6 +174,22 @@ void Loader::set_global_batch_size(std::uint64_t size) {
   prefetch_->check_sizes(*changed);
   job_ = std::move(changed);
   restart();
+}
+
+std::uint64_t Loader::set_weights(std::uint64_t position, std::vector<std::uint64_t> weights) {
+  check_process();
+  if (position < position_) {
+    raise(ErrorKind::InvalidArgument,
+          "weights from position {} on: the loader has given batches up to position {}, which stay as they were: leave "
+          "at= out, or give a position from there on",
+          with_commas(position), with_commas(position_));
+  }
+  if (job_->order().steering() && position >= job_->cursor().run_end()) return position;
+  auto changed = std::make_shared<const Job>(job_->with_weights(position, std::move(weights)));
+  job_ = std::move(changed);
+  for_end_ = job_->cursor().run_end();  // a mixture's, which its caps may have moved
+  restart();
+  return job_->order().change_begin(position);
 }
 
 void Loader::close() {

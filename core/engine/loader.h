@@ -49,6 +49,10 @@ class Loader {
   void seek(std::uint64_t position);
   /// Global batches from the next undelivered one on have `size` observations.
   void set_global_batch_size(std::uint64_t size);
+  /// Weights from the first global batch at or after `position` on, which is not before position(); of batches that
+  /// were given out nothing changes, those read ahead are read again. Returns where they begin; at the run's end, where
+  /// no batch is left, nothing changes. Throws as Job::with_weights.
+  std::uint64_t set_weights(std::uint64_t position, std::vector<std::uint64_t> weights);
   /// Stops the threads; poll() throws from now on.
   void close();
 
@@ -78,7 +82,7 @@ class Loader {
   void restart();
   void move_to(std::uint64_t position);
 
-  std::shared_ptr<const Job> job_;  // another one after set_global_batch_size()
+  std::shared_ptr<const Job> job_;  // another one after set_global_batch_size() and set_weights()
   const Share share_;
   std::unique_ptr<Prefetch> prefetch_;
   std::exception_ptr late_error_;  // of who lends memory, for a batch to come; the next poll() throws it

@@ -153,6 +153,7 @@ std::shared_ptr<Batch> Prefetch::make_batch(BatchPlan plan) {
   if (options_.formats->size() > 1) job_->order().pick(at, 1, std::span(&first, 1));
   std::shared_ptr<Batch> batch = pool_->take();
   batch->plan = std::move(plan);
+  batch->job = job_;
   batch->formats = options_.formats;
   batch->format = &(*options_.formats)[first.source];
   batch->picks_may_wait = rows_->may_wait() || job_->order().may_wait();

@@ -51,7 +51,7 @@ class Prefetch {
 
   /// Throws InvalidArgument for a job with a batch that cannot be: see check_batches.
   void check_sizes(const Job& job) const;
-  /// Drops what is planned; the next batch begins at `position` of `job`, which has the order of the first.
+  /// Drops what is planned; the next batch begins at `position` of `job`: the first, with other batch sizes or weights.
   void restart(std::shared_ptr<const Job> job, std::uint64_t position);
   /// Drops what is planned and joins the threads: for good.
   void stop();

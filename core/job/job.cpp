@@ -8,6 +8,8 @@
 namespace penstock {
 namespace {
 
+constexpr std::size_t kMostSteeredBytes = std::size_t{60} << 20;  // what states may have, but for the rest of a job
+
 CursorOptions complete(CursorOptions options, const std::shared_ptr<const Order>& order) {
   EpochSizes sizes = order->epoch_sizes();
   options.epoch_size = sizes.front().second;
@@ -21,7 +23,7 @@ CursorOptions complete(CursorOptions options, const std::shared_ptr<const Order>
 Job::Job(std::shared_ptr<const Order> order, std::span<const SourceIdentity> sources, CursorOptions options)
     : order_(std::move(order)),
       cursor_(complete(std::move(options), order_)),
-      json_(job_json(*order_, sources, cursor_.options().skip)) {}
+      text_(std::make_shared<const JobText>(job_text(*order_, sources, cursor_.options().skip))) {}
 
 void Job::pick(const BatchPlan& plan, std::span<Pick> out) const {
   std::uint64_t filled = 0;
@@ -41,10 +43,12 @@ Resume Job::load(const State& state, OnMismatch on_mismatch) const {
     raise(ErrorKind::StateMismatch, "the state has version {}, this penstock reads versions up to {}: use a later one",
           state.version, kStateVersion);
   }
-  const std::optional<Difference> difference = difference_to(state);
+  std::shared_ptr<const Job> resumed;
+  const std::optional<Difference> difference = difference_to(state, resumed);
   if (!difference) {
     check_position(state.position);
-    return {state.position, "resumes at " + describe(state.position)};
+    const std::string place = (resumed ? *resumed : *this).describe(state.position);
+    return {state.position, "resumes at " + place, std::move(resumed)};
   }
   const std::string another = fmt::format("another job ({}): ", difference->text);
   if (on_mismatch == OnMismatch::Restart) return {0, another + "resumes at " + describe(0)};
@@ -55,8 +59,12 @@ Resume Job::load(const State& state, OnMismatch on_mismatch) const {
                                          : fmt::format("a position in {} is none in {}", saved_unit, unit);
   if (on_mismatch == OnMismatch::KeepPosition && position) {
     check_position(*position);
+    // Weights that were set go on where positions are the same.
+    if (*position != state.position) resumed = nullptr;
     return {*position,
-            fmt::format("{}resumes at {}{}{}", another, describe(*position), carried.empty() ? "" : ": ", carried)};
+            fmt::format("{}resumes at {}{}{}", another, (resumed ? *resumed : *this).describe(*position),
+                        carried.empty() ? "" : ": ", carried),
+            std::move(resumed)};
   }
   raise(ErrorKind::StateMismatch,
         "this state is of another job: {}. Use on_mismatch=\"restart\", an argument of the loader, to begin at 0{}",
@@ -66,16 +74,85 @@ Resume Job::load(const State& state, OnMismatch on_mismatch) const {
                  : fmt::format(", or seek(): {}", carried));
 }
 
-std::optional<Job::Difference> Job::difference_to(const State& state) const {
+// `resumed`: the job with the weights that the state's had set, if it is steered and can have them.
+std::optional<Job::Difference> Job::difference_to(const State& state, std::shared_ptr<const Job>& resumed) const {
+  std::optional<std::string> refused;
   try {
-    std::optional<std::string> text = job_difference(state.job, json_, *order_, state.position);
+    resumed = with_saved(state);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::StateMismatch) throw;
+    refused = error.what();
+  }
+  try {
+    const std::string now = text_->before + text_->after;
+    std::optional<std::string> text =
+        job_difference(state.job, now, resumed ? *resumed->order_ : *order_, state.position);
+    if (refused) text = std::move(refused);
     if (!text) return std::nullopt;
-    return Difference{std::move(*text), carry_over(state.job, json_, state.position)};
+    return Difference{std::move(*text), carry_over(state.job, now, state.position)};
   } catch (const Error& error) {
     // A job of a format that this version does not know: what its position counts is unknown.
     if (error.kind() != ErrorKind::StateMismatch) throw;
     return Difference{error.what(), {std::nullopt, "observations of an unknown job", "those of this one"}};
   }
+}
+
+// What the state's job had set, and from its position on what this one had set besides. Null where nothing changes.
+std::shared_ptr<const Job> Job::with_saved(const State& state) const {
+  const std::shared_ptr<const Steering> own = order_->steering();
+  if (!own) return nullptr;
+  const std::optional<Steering> saved = saved_steering(state.job, *text_, own->names());
+  if (!saved) return nullptr;
+  try {
+    return std::make_shared<const Job>(with_steering(saved->with_later(*own, own->count_before(state.position))));
+  } catch (const Error& error) {
+    raise(ErrorKind::StateMismatch, "the weights that were set in the state's job: {}", error.what());
+  }
+}
+
+Job Job::with_steering(Steering steering) const {
+  Job changed = *this;
+  changed.order_ = order_->steered(std::make_shared<const Steering>(std::move(steering)));
+  CursorOptions options = cursor_.options();
+  // A steered job has no epochs: it is one, or never ends.
+  options.epochs.reset();
+  if (changed.order_->epoch_size() < kMostPosition) options.epochs = 1;
+  changed.cursor_ = Cursor(complete(std::move(options), changed.order_));
+  return changed;
+}
+
+Job Job::with_weights(std::uint64_t position, std::vector<std::uint64_t> weights) const {
+  const std::shared_ptr<const Steering> steering = order_->steering();
+  if (!steering) static_cast<void>(order_->steered(nullptr));  // says so
+  check_position(position);
+  const Steering::Entry entry{order_->change_begin(position), std::move(weights)};
+  Steering changed = steering->with({&entry, 1});
+  if (changed.text_bytes() > kMostSteeredBytes) {
+    raise(
+        ErrorKind::InvalidArgument,
+        "{} weights were set, and their text is {} bytes: a state takes {}; set them less often, or with fewer digits",
+        with_commas(changed.size()), with_commas(changed.text_bytes()), with_commas(kMostSteeredBytes));
+  }
+  return with_steering(std::move(changed));
+}
+
+std::string Job::json_before(std::uint64_t position) const {
+  std::string text = text_->before;
+  if (text_->after.empty()) return text;
+  const Steering& steering = *order_->steering();
+  steering.append_text(position == Order::kNever ? steering.size() : steering.count_before(position), text);
+  return text += text_->after;
+}
+
+std::string Job::summary() const {
+  if (text_->after.empty()) return text_->before;
+  const Steering& steering = *order_->steering();
+  std::string text = text_->before;
+  if (steering.size() > 0) {
+    text += fmt::format("{{\"count\":{},\"digest\":\"{}\",\"last\":{}}}", steering.size(), steering.digest(),
+                        steering.last_text());
+  }
+  return text + text_->after;
 }
 
 void Job::check_position(std::uint64_t position) {

@@ -26,6 +26,8 @@ enum class OnMismatch { Refuse, Restart, KeepPosition };
 struct Resume {
   std::uint64_t position = 0;
   std::string message;  // "resumes at epoch 1, position 4,096, step 32"
+  /// The job with the weights that the state's had set before the position; null: it is this one.
+  std::shared_ptr<const class Job> job = nullptr;
 };
 
 class Job {
@@ -42,7 +44,7 @@ class Job {
   void pick(const BatchPlan& plan, std::span<Pick> out) const;
 
   /// The state at `position`: the same on every rank.
-  [[nodiscard]] State state(std::uint64_t position) const { return {kStateVersion, position, json_}; }
+  [[nodiscard]] State state(std::uint64_t position) const { return {kStateVersion, position, json()}; }
   /// Where a saved state goes on. O(1): nothing is read. Throws StateMismatch if it is of another job (unless
   /// `on_mismatch` allows it) or of a later version, InvalidArgument if it is no state. KeepPosition goes on after as
   /// many records (see carry_over), and refuses where that is no position.
@@ -50,6 +52,10 @@ class Job {
   /// Throws InvalidArgument for a position that no run reaches (beyond 2^63).
   static void check_position(std::uint64_t position);
 
+  /// The same job, with weights from `position` on, or from where the order lets them begin; of weights that begin
+  /// there already these count. Throws InvalidArgument for a job that is not steered, for weights whose sources have
+  /// given their caps, and for a text beyond what states may have.
+  [[nodiscard]] Job with_weights(std::uint64_t position, std::vector<std::uint64_t> weights) const;
   /// The same job, whose global batches have `size` observations from the one at `position` on.
   [[nodiscard]] Job with_batch_size(std::uint64_t position, std::uint64_t size) const;
 
@@ -63,18 +69,24 @@ class Job {
   [[nodiscard]] const Order& order() const noexcept { return *order_; }
   [[nodiscard]] const Cursor& cursor() const noexcept { return cursor_; }
   /// What State::job holds.
-  [[nodiscard]] const std::string& json() const noexcept { return json_; }
+  [[nodiscard]] std::string json() const { return json_before(Order::kNever); }
+  /// The same with those of the weights that were set that begin before `position`: what was known there.
+  [[nodiscard]] std::string json_before(std::uint64_t position) const;
+  /// The same with a digest of the weights that were set, and the last of them: short, for comparing jobs.
+  [[nodiscard]] std::string summary() const;
 
  private:
   struct Difference {
     std::string text;
     CarryOver carried;
   };
-  [[nodiscard]] std::optional<Difference> difference_to(const State& state) const;
+  [[nodiscard]] std::optional<Difference> difference_to(const State& state, std::shared_ptr<const Job>& resumed) const;
+  [[nodiscard]] std::shared_ptr<const Job> with_saved(const State& state) const;
+  [[nodiscard]] Job with_steering(Steering steering) const;
 
   std::shared_ptr<const Order> order_;
   Cursor cursor_;
-  std::string json_;
+  std::shared_ptr<const JobText> text_;
 };
 
 }  // namespace penstock

@@ -24,6 +24,12 @@ OrderDifference Order::difference_to(std::string_view saved, std::uint64_t posit
   return order_difference(saved, identity(kNever), position);
 }
 
+std::shared_ptr<const Order> Order::steered(std::shared_ptr<const Steering> /*steering*/) const {
+  raise(ErrorKind::InvalidArgument,
+        "this job is not steered, so no weights can be set: give a mixture that is, "
+        "penstock.Mixture(…, steered=True)");
+}
+
 std::string Order::place(std::uint64_t position) const {
   return fmt::format("epoch {}", with_commas(Epochs(epoch_sizes()).number(position)));
 }

@@ -7,8 +7,10 @@
 #include "core/job/epochs.h"
 #include "core/job/order_difference.h"
 #include "core/job/position.h"
+#include "core/job/steering.h"
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -68,6 +70,15 @@ class Order {
 
   /// For messages, where `position` is: "epoch 3".
   [[nodiscard]] virtual std::string place(std::uint64_t position) const;
+
+  /// Weights that were set while the job ran; null where none can be. identity() ends with them:
+  /// "steered":{"names":[…],"stages":[…]}}.
+  [[nodiscard]] virtual std::shared_ptr<const Steering> steering() const { return nullptr; }
+  /// The same order with these, which begin where change_begin() says. Throws InvalidArgument where none can be set,
+  /// or these cannot.
+  [[nodiscard]] virtual std::shared_ptr<const Order> steered(std::shared_ptr<const Steering> steering) const;
+  /// The first position at or after `position` where weights may begin.
+  [[nodiscard]] virtual std::uint64_t change_begin(std::uint64_t position) const { return position; }
 };
 
 }  // namespace penstock

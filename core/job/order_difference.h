@@ -28,6 +28,8 @@ struct OrderDifference {
   bool refuses_unknown = false;
   /// Whether each source has an order of its own in both: then any may come and go, and `given` has …
   bool are_mixed = false;
+  /// Whether weights can be set while either runs.
+  bool are_steered = false;
   /// … about how many observations the saved job had given of each.
   std::map<std::string, std::uint64_t> given = {};
 };

@@ -10,12 +10,15 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 // A job of format 1:
 //   {"format":1,
 //    "order":{"name":…,"seed":…,…}          Order::identity; with "stages":[{"begin":…,…},…] where it has stages
 //    "skip":[[begin,end],…],
 //    "sources":[{"dataset":{"fingerprint":…,"records":…,"shards":…},"view":{"kind":…,…}},…]}
+// Format 2 is of steered jobs, which earlier versions refuse: the order ends with
+//    "steered":{"names":[source,…],"stages":[[begin,weight,…],…]}}       what was set, see core/job/steering.h
 
 namespace penstock {
 namespace {
@@ -23,6 +26,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::uint64_t kJobFormat = 1;
+constexpr std::uint64_t kSteeredFormat = 2;
 constexpr std::size_t kMaxJobBytes = std::size_t{64} << 20;
 constexpr std::size_t kMostText = 320;  // of differences, so that a message stays short
 
@@ -61,6 +65,27 @@ void check_shape(const json& root) {
   }
 }
 
+bool is_json(std::string_view text) {
+  try {
+    check_json_strict(text, "the state's job", kMaxJobBytes);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+/// What was set is not compared: an order of format 2 is left with none of it.
+void take_steered(json& order, bool is_steered) {
+  const json* steered = find_saved(order, "steered");
+  if (is_steered != (steered != nullptr)) raise(ErrorKind::Corruption, "job: the format is not that of its order");
+  if (steered == nullptr) return;
+  if (!steered->is_object() || steered->size() != 2 || !steered->contains("names") || !steered->contains("stages")) {
+    raise(ErrorKind::Corruption, "job: order's steered is not names and stages");
+  }
+  const json stages = std::exchange(order["steered"]["stages"], json::array());
+  if (!stages.is_array()) raise(ErrorKind::Corruption, "job: order's steered has no list");
+}
+
 ParsedJob parse_job(std::string_view text) {
   ParsedJob job;
   try {
@@ -70,10 +95,12 @@ ParsedJob parse_job(std::string_view text) {
   }
   try {
     const std::uint64_t format = get_u64(job.root, "format", "job");
-    if (format != kJobFormat) {
-      raise(ErrorKind::Corruption, "format {}, this penstock reads format {}", with_commas(format), kJobFormat);
+    if (format != kJobFormat && format != kSteeredFormat) {
+      raise(ErrorKind::Corruption, "format {}, this penstock reads formats {} and {}", with_commas(format), kJobFormat,
+            kSteeredFormat);
     }
     check_shape(job.root);
+    take_steered(job.root["order"], format == kSteeredFormat);
     job.skip = parse_skip(get_array(job.root, "skip", "job"));
   } catch (const Error& error) {
     refuse_saved_job(error.what());
@@ -282,9 +309,21 @@ void compare_skips(const Ranges& saved, const Ranges& now, std::uint64_t positio
 }  // namespace
 
 std::string job_json(const Order& order, std::span<const SourceIdentity> sources, const Ranges& skip) {
+  JobText text = job_text(order, sources, skip);
+  if (text.after.empty()) return std::move(text.before);
+  order.steering()->append_text(order.steering()->size(), text.before);
+  return text.before + text.after;
+}
+
+JobText job_text(const Order& order, std::span<const SourceIdentity> sources, const Ranges& skip) {
+  const std::shared_ptr<const Steering> steering = order.steering();
+  const std::string identity =
+      steering == nullptr || steering->size() == 0
+          ? order.identity(Order::kNever)
+          : order.steered(std::make_shared<const Steering>(steering->first(0)))->identity(Order::kNever);
   json root;  // its objects keep their keys sorted, so dump() is canonical
-  root["format"] = kJobFormat;
-  root["order"] = parse_json_strict(order.identity(Order::kNever), "the order's identity");
+  root["format"] = steering ? kSteeredFormat : kJobFormat;
+  root["order"] = parse_json_strict(identity, "the order's identity");
   root["skip"] = json::array();
   for (const auto& [begin, end] : merge_skips(skip)) root["skip"].push_back(json::array({begin, end}));
   root["sources"] = json::array();
@@ -295,7 +334,39 @@ std::string job_json(const Order& order, std::span<const SourceIdentity> sources
     if (!source.name.empty()) entry["name"] = source.name;
     root["sources"].push_back(std::move(entry));
   }
-  return root.dump();
+  JobText text{root.dump(), ""};
+  if (!steering) return text;
+  // Before the end of the list in "steered", the order's last member, which "skip" follows.
+  const std::string order_text = root["order"].dump();
+  const std::size_t begin = text.before.find(order_text) + order_text.size() - std::string_view("]}}").size();
+  text.after = text.before.substr(begin);
+  text.before.resize(begin);
+  return text;
+}
+
+std::optional<Steering> saved_steering(std::string_view saved, const JobText& now,
+                                       const std::vector<std::string>& names) {
+  try {
+    if (saved.size() > kMaxJobBytes) return std::nullopt;
+    if (saved.starts_with(now.before) && saved.ends_with(now.after) &&
+        saved.size() >= now.before.size() + now.after.size()) {
+      const std::string_view list =
+          saved.substr(now.before.size(), saved.size() - now.before.size() - now.after.size());
+      json said = {{"names", names}};
+      said["stages"] = parse_json_strict(fmt::format("[{}]", list), "the state's job", kMaxJobBytes + 2);
+      return Steering::parse(said, names);
+    }
+    const json root = parse_json_strict(saved, "the state's job", kMaxJobBytes);
+    const json* order = find_saved(root, "order");
+    const json* steered = order == nullptr ? nullptr : find_saved(*order, "steered");
+    if (steered == nullptr || !steered->is_object()) return std::nullopt;
+    return Steering::parse(*steered, names);
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::StateMismatch) throw;
+    // No JSON at all is told when the rest is looked at.
+    if (!is_json(saved)) return std::nullopt;
+    refuse_saved_job(error.what());
+  }
 }
 
 std::optional<std::string> job_difference(std::string_view saved, std::string_view current, const Order& order,

@@ -104,12 +104,13 @@ def is_divided() -> bool:
     return _is_divided.get()
 
 
-def refuse_worker(what: str, instead: str) -> None:
+def refuse_worker(what: str, instead: str, why: str = "each worker would give all rows of its rank") -> None:
     """Refuses a loader in a worker of torch's DataLoader, where each worker would give all rows of the rank.
 
     Args:
         what: is refused.
         instead: what to use, for the message.
+        why: it is refused.
 
     Raises:
         InvalidArgumentError: this process is such a worker.
@@ -119,8 +120,7 @@ def refuse_worker(what: str, instead: str) -> None:
     info = data.get_worker_info() if data is not None and hasattr(data, "get_worker_info") else None
     if info is not None:
         raise InvalidArgumentError(
-            f"{what} in worker {info.id} of a DataLoader with num_workers={info.num_workers}: each worker would give "
-            f"all rows of its rank. {instead}"
+            f"{what} in worker {info.id} of a DataLoader with num_workers={info.num_workers}: {why}. {instead}"
         )
 
 

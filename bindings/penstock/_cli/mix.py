@@ -18,6 +18,7 @@ _EPILOG = """\b
 Examples:
   penstock mix mix.json --dry-run
   penstock mix mix.json --dry-run --until 1000000 --plot mix.png
+  penstock mix mix.json --dry-run --state checkpoint.json
 """
 
 
@@ -33,6 +34,12 @@ Examples:
     help="Position, in observations, at which the plan ends. Default: the end of the mixture.",
 )
 @click.option(
+    "--state",
+    metavar="FILE",
+    help="File with a saved state of a run, as JSON, by torch.save or by DCP: with the weights that were set in it. "
+    "Default: none.",
+)
+@click.option(
     "--points",
     type=click.IntRange(2, 100_000),
     default=100,
@@ -41,11 +48,20 @@ Examples:
 )
 @click.option("--plot", metavar="F.png", help="File for a chart of shares and epochs; needs matplotlib. Default: none.")
 @json_option
-def command(file: str, dry_run: bool, until: int | None, points: int, plot: str | None, as_json: bool) -> None:
+def command(
+    file: str,
+    dry_run: bool,
+    until: int | None,
+    state: str | None,
+    points: int,
+    plot: str | None,
+    as_json: bool,
+) -> None:
     """Says what stages a mixture has, and what each source has given at the end.
 
     FILE is JSON: {"sources": {name: {"path": …, "window": …, "lookahead": …}}, "stages": [{"weights": {name: number},
-    "at" or "at_tokens": …}], and "caps", "epochs", "end" or "end_tokens"}. Nothing of the data is read.
+    "at" or "at_tokens": …, "ramp" or "ramp_tokens": …}], and "caps", "epochs", "end" or "end_tokens", "group",
+    "steered"}. Nothing of the data is read.
     """
     import penstock
 
@@ -53,6 +69,8 @@ def command(file: str, dry_run: bool, until: int | None, points: int, plot: str 
         raise click.UsageError("a mixture is loaded by penstock.Loader; give --dry-run to see what it comes to")
     with named_by_user():
         mixture = penstock.Mixture.from_file(file)
+    if state is not None:
+        mixture = _of_state(mixture, state)
     if until is None and mixture.run_end is None:
         raise click.UsageError("this mixture has no end: say --until N")
     run = mixture.plan(until, points)
@@ -62,6 +80,21 @@ def command(file: str, dry_run: bool, until: int | None, points: int, plot: str 
         emit_json(_described(mixture, run))
         return
     emit_table(_rows(mixture, run))
+
+
+def _of_state(mixture: Mixture, file: str) -> Mixture:
+    """The mixture with the weights that were set in the run of a state."""
+    import penstock
+    from penstock._cli.traced import read_state, run_of_state
+
+    state = read_state(file)
+    run = run_of_state(mixture, state)
+    job = penstock.Job(run.view, global_batch_size=1, seed=run.seed, order=run.order, skip=run.skip)
+    if run.steered:
+        found: Mixture = run.view._of_job(job.steered(state)._native)
+        return found
+    job._native.resumed(state["version"], state["position"], state["job"])  # refuses a state of another mixture
+    return mixture
 
 
 def _described(mixture: Mixture, run: MixtureRun) -> dict[str, Any]:
@@ -89,6 +122,7 @@ def _rows(mixture: Mixture, run: MixtureRun) -> list[tuple[str, str]]:
         shares = ", ".join(f"{name} {weight / total:.1%}" for name, weight in stage.weights.items())
         window = f", windows of {stage.window:,}" if stage.window is not None else ""
         why = ", since a source has given its cap" if stage.implied else ""
+        why += f", after a ramp of {stage.ramp:,}" if stage.ramp else ""
         rows.append((f"stage {number}", f"{where}{window}{why}: {shares}"))
     rows.append(("until", f"{last:,} observations, {int(run.tokens[-1]):,} tokens"))
     for name in mixture.names:

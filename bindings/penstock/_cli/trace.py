@@ -217,6 +217,8 @@ def _trace(data: tuple[str, ...], given: dict[str, Any]) -> dict[str, Any]:
         job = penstock.Job(run.view, **options)
         if state is not None and run.grown:
             job = job.grown(state)
+        if state is not None and run.steered:
+            job = job.steered(state)
         begin = batch_position(job._native, given["step"], position)
         rows = job.locate(position=begin, world_size=given["world_size"], balance=balance)
         loader.seek(begin)

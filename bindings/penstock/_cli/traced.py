@@ -24,6 +24,7 @@ class TracedRun(NamedTuple):
     order: Any
     skip: list[tuple[int, int]]
     grown: bool = False  # the dataset has, or had in the state's run
+    steered: bool = False  # weights may have been set in the state's run
 
 
 def read_state(file: str) -> dict[str, Any]:
@@ -127,7 +128,9 @@ def run_of_state(given: Any, state: dict[str, Any], custom: Sequence[Any] = ()) 
                 raise UsageError("--state is of no mixture: give the dataset as DATA")
             orders = {name: _order(order["orders"][name], given.sources[name], custom) for name in given.names
                       if name in order["orders"]}  # fmt: skip
-            return TracedRun(given, int(order["seed"]), orders, skip)
+            is_steered = "steered" in order
+            view = given.steered() if is_steered and not given.is_steered else given
+            return TracedRun(view, int(order["seed"]), orders, skip, steered=is_steered)
         if order["name"] == "mixture":
             raise UsageError("--state is of a mixture: give the mixture's file, mix.json, as DATA")
         view = _view(given, sources[0]["view"])

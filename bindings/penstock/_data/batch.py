@@ -15,6 +15,7 @@ from penstock._base.words import excerpt
 from penstock._data.batch_arrays import BatchArrays
 from penstock._data.cells import Csr
 from penstock._data.dtype import RESERVED_NAMES
+from penstock._data.job_text import state_of
 from penstock._data.spans import Spans
 from penstock._data.sparse import csr_of
 
@@ -318,7 +319,7 @@ class Batch(BatchArrays, Mapping[str, Any]):
         """
         if self._job is None:
             raise InvalidArgumentError("a batch read from a view has no state: only batches of a loader do")
-        return {"version": self._job[0], "position": self._native.end, "job": self._job[1]}
+        return state_of(self._job, self._native.end)
 
     def __reduce__(self) -> Any:
         """Refuses to be pickled."""

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from penstock import _native
 from penstock._base.errors import InvalidArgumentError
 from penstock._data.arrays import BatchLayout, ColumnPlace
+from penstock._data.job_text import JobText
 from penstock._data.spans import Spans
 
 
@@ -19,8 +20,10 @@ class BatchArrays:
 
     __slots__ = ("_arrays", "_device", "_job", "_layout", "_native", "_spans")
 
-    def __init__(self, native: _native.Batch, layout: BatchLayout, job: tuple[int, str] | None = None) -> None:
-        """Wraps a ready native batch; `job` is (state version, job) of the loader that gives it."""
+    def __init__(
+        self, native: _native.Batch, layout: BatchLayout, job: JobText | tuple[int, str] | None = None
+    ) -> None:
+        """Wraps a ready native batch; `job` is what states of the loader that gives it hold, or (version, text)."""
         self._native = native
         self._layout = layout
         self._job = job

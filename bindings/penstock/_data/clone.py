@@ -183,7 +183,8 @@ class _Entries:
 def cloned(batch: Batch) -> BatchCopy:
     """The copy of a loader's or a view's batch; an entry that cannot be decoded is an error where it is asked for."""
     layout, native = batch._layout, batch._native
-    end = native.end if batch._job is None else batch.state_dict()["position"]
+    state = None if batch._job is None else batch.state_dict()
+    end = native.end if state is None else state["position"]
     missing: dict[str, _Error] = {}
     arrays: dict[str, Any] = {}
     for name in dict.fromkeys((*layout.types, *_OFFERED)):
@@ -212,7 +213,8 @@ def cloned(batch: Batch) -> BatchCopy:
     )
     shared = native.of_all, native.world_size, native.micro_batches
     facts = _Facts(native.rows, native.valid, batch.position, end, *shared)
-    return _made(BatchCopy, facts, batch._job, mine, _all(arrays, _copied), spans, csr, missing)
+    job = None if state is None else (state["version"], state["job"])
+    return _made(BatchCopy, facts, job, mine, _all(arrays, _copied), spans, csr, missing)
 
 
 def _made(

@@ -24,7 +24,7 @@ class Facts:
         rank: of the loader.
         world_size: of the loader.
         position: of the loader.
-        job: what decides which observation stands where; JSON.
+        job: what decides which observation stands where; JSON, with a digest of the weights that were set.
         schedule: [(position, global batch size), …].
         run_end: the run's end; None: endless.
         epoch_size: of epochs that end batches; None: batches run across.
@@ -61,7 +61,7 @@ def check_agreement(job: _native.Job, position: int, share: tuple[int, int], gro
     """
     rank, world_size = share
     schedule, run_end, epoch_size, tail, uneven = job.batching
-    mine = Facts(rank, world_size, position, job.json, schedule, run_end, epoch_size, tail, balance, uneven)
+    mine = Facts(rank, world_size, position, job.summary, schedule, run_end, epoch_size, tail, balance, uneven)
     distributed = sys.modules.get("torch.distributed")  # who has a process group has imported it
     if distributed is None or not distributed.is_available() or not distributed.is_initialized():
         if world_size == 1 and group is None:

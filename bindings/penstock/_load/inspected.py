@@ -80,8 +80,8 @@ class Inspected:
         """Compares this loader with those of the other processes: each is to give its share of the same batches.
 
         All processes of the group must call it; all raise the same error. Compared are the job (datasets, views, order,
-        seed, skips), the position, the batch sizes, the run's end, `balance=` and `uneven=`, and that each rank is
-        there once.
+        seed, skips, weights that were set), the position, the batch sizes, the run's end, `balance=` and `uneven=`, and
+        that each rank is there once.
 
         Args:
             group: a process group of torch.distributed; None: the default one. Where several processes share a rank, as

@@ -169,6 +169,21 @@ class Job:
         """
         return {"version": _native.Job.version, "position": index("position", position), "job": self._native.json}
 
+    def steered(self, state: Mapping[str, Any]) -> Job:
+        """The job of a steered mixture with the weights that were set in a state's run, as a loader that loads it has.
+
+        Raises:
+            StateMismatchError: the state is of another job.
+            InvalidArgumentError: it is no state; a job that is not steered.
+        """
+        if not self._native.is_steered:
+            raise InvalidArgumentError("this job is not steered: give a mixture that is, Mixture(…, steered=True)")
+        made = object.__new__(Job)
+        made.__dict__.update(self.__dict__)
+        made._native = self._native.resumed(*checked_state(state))
+        made._endless = made._native.batching[1] is None
+        return made
+
     def grown(self, state: Mapping[str, Any]) -> Job:
         """The job that goes on from a state of the dataset's first shards, as a loader with on_mismatch="grown" does.
 

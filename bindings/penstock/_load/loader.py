@@ -16,6 +16,7 @@ from penstock._base.words import NoSampler, warn_over
 from penstock._data.batch import Batch
 from penstock._data.column_kinds import Column
 from penstock._data.fields import DtypeChoice
+from penstock._data.job_text import JobText
 from penstock._data.view import View
 from penstock._load.batch_sizes import batch_sizes, given_size
 from penstock._load.frameworks import import_torch, pinned_allocator
@@ -30,6 +31,7 @@ from penstock._load.options import BatchSize, Framework, OnMismatch, Reader, Tai
 from penstock._load.parallel import Balance, ContextParallel, resolve_balance, resolve_slice
 from penstock._load.positioned import Positioned
 from penstock._load.readers import native_reading
+from penstock._load.steered import Steered
 
 if TYPE_CHECKING:
     from typing_extensions import Self, TypeVar
@@ -43,7 +45,7 @@ else:
 _running: weakref.WeakSet[Loader[Any]] = weakref.WeakSet()
 
 
-class Loader(Positioned, Inspected, NoSampler, Generic[Given]):
+class Loader(Steered, Positioned, Inspected, NoSampler, Generic[Given]):
     """Batches of one rank, read ahead by native threads; iterate over it.
 
     To a type checker a `Loader` is of what `next` gives: `Batch`, or what `transform` returns.
@@ -197,7 +199,7 @@ class Loader(Positioned, Inspected, NoSampler, Generic[Given]):
         )
         self._native = self._make_native(job=job)
         self._is_closed = self._has_ended = self._has_warned = False
-        self._job = (job.version, job.json)
+        self._job = JobText(job)
         self._is_profiled: Callable[[], bool] = _never if torch is None else torch.autograd._profiler_enabled
         _running.add(self)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock import _native
-from penstock._base.arguments import MOST, index
+from penstock._base.arguments import MOST, index, shown
 from penstock._base.errors import InvalidArgumentError
 from penstock._base.words import excerpt, quoted
 from penstock._data.loadable import Loadable, Resolve
@@ -53,6 +54,7 @@ class Mixture(Loadable):
     Attributes:
         sources: the views, by name.
         names: of the sources: `batch.sources` are numbers of this list.
+        is_steered: whether weights may be set while it runs, by `Loader.set_weights`.
     """
 
     def __init__(
@@ -64,6 +66,7 @@ class Mixture(Loadable):
         epochs: Mapping[str, int] | None = None,
         end: Place | None = None,
         group: int = 1024,
+        steered: bool = False,
     ) -> None:
         """Makes a mixture. Only two things are read: names of genes that sources of cells number otherwise, and lengths
         of documents where stages have packed rows of other lengths.
@@ -76,6 +79,7 @@ class Mixture(Loadable):
             epochs: {name: whole passes over its view}: another way to give a cap.
             end: where the run ends: a position or `Tokens`; None: where no source is left, or nowhere.
             group: a stage of shorter windows mixes the windows of this many observations of the view.
+            steered: whether `Loader.set_weights` may set weights while it runs; this is part of the job.
 
         Raises:
             InvalidArgumentError: sources that differ in kind, window, lookahead, fields or genes; a weight, name, place
@@ -85,12 +89,15 @@ class Mixture(Loadable):
         self.names = list(self.sources)
         self.first = next(iter(self.sources.values()))
         given = [_checked_stage(stage, number, self.names) for number, stage in enumerate(_as_list(stages))]
-        self._lengths = Lengths(self.sources, given)
+        self._lengths = Lengths(self.sources, given, steered)
         if not self._lengths.are_packed and any(stage.window not in (None, self.first.window) for stage in given):
             for name, view in self.sources.items():
                 view._check_cut(name)
         most = self._caps(caps, epochs)
-        self._arguments = (self.sources, given, dict(caps or {}), dict(epochs or {}), end, group)
+        if not isinstance(steered, bool):
+            raise InvalidArgumentError(f"steered={shown(steered)}: must be True or False")
+        self.is_steered = steered
+        self._arguments = (self.sources, given, dict(caps or {}), dict(epochs or {}), end, group, steered)
         self._plan = _native.MixturePlan(
             names=self._lengths.names,
             stages=[self._native_stage(number, stage) for number, stage in enumerate(given)],
@@ -99,12 +106,16 @@ class Mixture(Loadable):
             group=index("group", group, 1),
             end=None if end is None else _pair(place("end", end)),
             are_packed=self._lengths.are_packed,
+            of_each_length=len(self.names),
         )
 
-    def _native_stage(self, number: int, stage: Stage) -> tuple[tuple[int, bool], int, list[int]]:
+    def _native_stage(
+        self, number: int, stage: Stage
+    ) -> tuple[tuple[int, bool], int, list[int], tuple[int, bool] | None]:
         weights = dict.fromkeys(self.names, 1) if stage.weights is None else whole_weights("weights", stage.weights)
         of_sources = [weights.get(name, 0) for name in self.names]
-        return _pair(stage.at or 0), stage.window or 0, self._lengths.weights(number, of_sources)
+        ramp = None if stage.ramp is None else (stage.ramp.count, isinstance(stage.ramp, Tokens))
+        return _pair(stage.at or 0), stage.window or 0, self._lengths.weights(number, of_sources), ramp
 
     def _caps(self, caps: Mapping[str, int] | None, epochs: Mapping[str, int] | None) -> list[int | None]:
         found: dict[str, tuple[int, str]] = {}
@@ -155,7 +166,7 @@ class Mixture(Loadable):
                 raise InvalidArgumentError(
                     f"order of {called!r}, of which it may be one of its own: {error}"
                 ) from error
-        return _native.MixtureOrder(self._plan, orders, number)
+        return _native.MixtureOrder(self._plan, orders, number, self.is_steered)
 
     def _ends(self, epochs: int | None, per_epoch: bool) -> tuple[int | None, bool]:
         if epochs is not None or per_epoch:
@@ -214,6 +225,31 @@ class Mixture(Loadable):
     def _growing(self) -> None:
         return None
 
+    # --- steering
+
+    def steered(self) -> Mixture:
+        """The same mixture, whose weights `Loader.set_weights` may set while it runs."""
+        return Mixture(self.sources, **{**self._named_arguments(), "steered": True})
+
+    def _weights_at(self, position: int, weights: Mapping[str, int]) -> list[int]:
+        """Of the plan's sources, where weights are set."""
+        of_sources = [weights.get(name, 0) for name in self.names]
+        if not self._lengths.are_packed:
+            return of_sources
+        return self._lengths.weights_at(position, of_sources, self._plan.list_begins)
+
+    def _named_arguments(self) -> dict[str, Any]:
+        names = ("stages", "caps", "epochs", "end", "group", "steered")
+        return dict(zip(names, self._arguments[1:], strict=True))
+
+    def _of_job(self, job: _native.Job) -> Mixture:
+        """This mixture as it comes out with the weights that were set in a job of it."""
+        found = copy.copy(self)
+        plan = job.mixture_plan
+        assert plan is not None
+        found._plan = plan
+        return found
+
     # --- what it comes to
 
     @property
@@ -228,8 +264,9 @@ class Mixture(Loadable):
                 window if has_tokens else None,
                 {self.names[number % len(self.names)]: weight for number, weight in weights},
                 implied,
+                ramp,
             )
-            for begin, tokens, window, weights, implied in self._plan.stages()
+            for begin, tokens, window, weights, implied, ramp in self._plan.stages()
             if begin < end
         ]
 
@@ -324,11 +361,12 @@ class Mixture(Loadable):
     def __repr__(self) -> str:
         """Sources, stages and the end."""
         end = "" if self.run_end is None else f", end at {self.run_end:,}"
-        return f"Mixture({', '.join(self.names)}; {len(self.stages)} stages{end})"
+        steered = ", steered" if self.is_steered else ""
+        return f"Mixture({', '.join(self.names)}; {len(self.stages)} stages{end}{steered})"
 
 
-def _again(sources: Any, stages: Any, caps: Any, epochs: Any, end: Any, group: Any) -> Mixture:
-    return Mixture(sources, stages, caps=caps, epochs=epochs, end=end, group=group)
+def _again(sources: Any, stages: Any, caps: Any, epochs: Any, end: Any, group: Any, steered: Any) -> Mixture:
+    return Mixture(sources, stages, caps=caps, epochs=epochs, end=end, group=group, steered=steered)
 
 
 def _pair(where: Place) -> tuple[int, bool]:

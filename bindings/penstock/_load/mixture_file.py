@@ -12,13 +12,13 @@ from penstock._base.errors import InvalidArgumentError, NotFoundError
 from penstock._base.words import quoted
 from penstock._data.open import open as open_dataset
 from penstock._data.view import View
-from penstock._load.mixture_stages import Place, Stage, Tokens
+from penstock._load.mixture_stages import Place, Positions, Stage, Tokens
 from penstock._places.paths import PathLike, local_path, looking_at
 
 _HINTS = ("dtype", "format", "checks")
 _SOURCE = ("path", "window", "lookahead", "metadata", "columns", "phase", *_HINTS)
-_STAGE = ("weights", "window", "at", "at_tokens")
-_TOP = ("sources", "stages", "caps", "epochs", "end", "end_tokens", "group")
+_STAGE = ("weights", "window", "at", "at_tokens", "ramp", "ramp_tokens")
+_TOP = ("sources", "stages", "caps", "epochs", "end", "end_tokens", "group", "steered")
 
 
 def read_mixture(path: PathLike) -> tuple[str, dict[str, Any]]:
@@ -56,7 +56,7 @@ def _arguments(content: Any, folder: Path) -> dict[str, Any]:
     stages = top.get("stages", [{}])
     if not isinstance(stages, list):
         raise InvalidArgumentError(f"stages: {stages!r:.80}: a list is wanted")
-    extra = {"group": top["group"]} if "group" in top else {}
+    extra: dict[str, Any] = {name: top[name] for name in ("group", "steered") if name in top}
     return {
         "sources": {name: _view(name, each, folder) for name, each in given.items()},
         "stages": [_stage(number, each) for number, each in enumerate(stages)],
@@ -93,7 +93,9 @@ def _view(name: str, given: Any, folder: Path) -> View:
 def _stage(number: int, given: Any) -> Stage:
     stage = _object(f"stages[{number}]", given, _STAGE)
     try:
-        return Stage(stage.get("weights"), window=stage.get("window"), at=_place("at", stage))
+        ramp = _place("ramp", stage)
+        length = ramp if ramp is None or isinstance(ramp, Tokens) else Positions(ramp)
+        return Stage(stage.get("weights"), window=stage.get("window"), at=_place("at", stage), ramp=length)
     except InvalidArgumentError as error:
         raise InvalidArgumentError(f"stages[{number}]: {error}") from error
 

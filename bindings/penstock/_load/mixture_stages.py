@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from penstock._base.arguments import index
+from penstock._base.arguments import index, shown
 from penstock._base.errors import InvalidArgumentError
 from penstock._load.weights import Weight
 
@@ -31,6 +31,23 @@ class Tokens:
         object.__setattr__(self, "count", index("Tokens", self.count))
 
 
+@dataclass(frozen=True)
+class Positions:
+    """A number of observations, where it might be one of tokens: the length of a ramp.
+
+    Examples:
+        >>> import penstock
+        >>> penstock.Positions(100_000).count
+        100000
+    """
+
+    count: int
+
+    def __post_init__(self) -> None:
+        """Checks the number."""
+        object.__setattr__(self, "count", index("Positions", self.count))
+
+
 Place = int | Tokens
 
 
@@ -43,6 +60,8 @@ class Stage:
         window: of its observations: a divisor of the view's window, of packed rows any length; None: the view's.
         max_document: of packed rows: `max_document` of its rows; None: the view's.
         at: where it begins: a position or `Tokens` of the run; None for the first stage, which begins at 0.
+        ramp: how long its shares take to come about: `Positions` or `Tokens` from its begin on, over which they go from
+            those before it in a straight line, in at most 1,024 equal steps. None: they hold at once.
 
     Examples:
         >>> import penstock
@@ -57,6 +76,7 @@ class Stage:
         window: int | None = None,
         max_document: int | None = None,
         at: Place | None = None,
+        ramp: Positions | Tokens | None = None,
     ) -> None:
         """Keeps what it is; the mixture checks it against its sources."""
         if weights is not None and not isinstance(weights, Mapping):
@@ -65,12 +85,15 @@ class Stage:
         self.window = None if window is None else index("Stage: window", window, 1)
         self.max_document = None if max_document is None else index("Stage: max_document", max_document, 1)
         self.at = None if at is None else place("Stage: at", at)
+        if ramp is not None and not isinstance(ramp, (Positions, Tokens)):
+            raise InvalidArgumentError(f"Stage: ramp={shown(ramp)}: must be Positions(n) or Tokens(n)")
+        self.ramp = ramp
 
     def __repr__(self) -> str:
         """As it was made."""
         given = [] if self.weights is None else [repr(self.weights)]
-        names = [name for name in ("window", "max_document", "at") if getattr(self, name) is not None]
-        given += [f"{name}={getattr(self, name)!r}" for name in names]
+        more = {name: getattr(self, name) for name in ("window", "max_document", "at", "ramp")}
+        given += [f"{name}={each!r}" for name, each in more.items() if each is not None]
         return f"Stage({', '.join(given)})"
 
 
@@ -83,6 +106,7 @@ class MixtureStage(NamedTuple):
         window: of its observations; None of documents.
         weights: of the sources that have a part in it, divided by what divides them all.
         implied: whether it is there because sources have given their caps.
+        ramp: positions over which its shares come about; 0: they hold at once.
     """
 
     begin: int
@@ -90,6 +114,7 @@ class MixtureStage(NamedTuple):
     window: int | None
     weights: dict[str, int]
     implied: bool
+    ramp: int = 0
 
 
 class MixtureRun(NamedTuple):

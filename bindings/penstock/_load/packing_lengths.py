@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -27,8 +28,9 @@ class Lengths:
         views: of the plan's sources; None: no stage uses it.
     """
 
-    def __init__(self, sources: Mapping[str, View], stages: Sequence[Stage]) -> None:
-        """Packs again what stages use; of views that are not packed, there is one length.
+    def __init__(self, sources: Mapping[str, View], stages: Sequence[Stage], steered: bool = False) -> None:
+        """Packs again what stages use, and may use in ramps or where they are steered; of views that are not packed,
+        there is one length.
 
         Raises:
             InvalidArgumentError: a stage's lengths that its views cannot have; a source called like one of another
@@ -48,9 +50,9 @@ class Lengths:
         weights = [each.weights and whole_weights("weights", each.weights) for each in stages]
         used = {
             (length, name)
-            for length, whole in zip(self.stages, weights, strict=True)
+            for length, whole, stage in zip(self.stages, weights, stages, strict=True)
             for name in sources
-            if whole is None or whole.get(name, 0) > 0
+            if steered or stage.ramp or whole is None or whole.get(name, 0) > 0
         }
         self.views: list[View | None] = list(sources.values())
         for length in self._all[1:]:
@@ -73,6 +75,10 @@ class Lengths:
         """Of the plan's sources in a stage."""
         before = self._all.index(self.stages[stage]) * self._count
         return [0] * before + of_sources + [0] * (len(self.names) - before - len(of_sources))
+
+    def weights_at(self, position: int, of_sources: list[int], begins: Sequence[int]) -> list[int]:
+        """Of the plan's sources from a position on, in the length that stages of these begins have there."""
+        return self.weights(bisect_right(begins, position) - 1, of_sources)
 
     def by_source(self, of_plan: Sequence[int]) -> list[int]:
         """Sums over the lengths of each source."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from penstock._base.arguments import index
 from penstock._base.errors import StateMismatchError
+from penstock._data.job_text import JobText
 from penstock._load.batch_sizes import global_size
 from penstock._load.growth import grown_job, growth, growth_words
 from penstock._load.job_arguments import JobArguments
@@ -23,12 +24,13 @@ class Positioned:
     world_size: int
     _native: NativeLoader
     _make_native: Callable[..., NativeLoader]  # of another job
-    _job: tuple[int, str]  # version, job: of states
+    _job: JobText  # of states
     _arguments: JobArguments
     _view: Any
     _unit: int  # what one of a batch size is of a global one
     _on_mismatch: str
     _is_closed: bool
+    _note_job: Callable[[], None]  # after the native loader's job may have changed
 
     def state_dict(self) -> dict[str, Any]:
         """Where the job is, for a checkpoint: three keys, the same on every rank, O(1).
@@ -39,11 +41,13 @@ class Positioned:
         Returns:
             {"version": int, "position": int, "job": str}; the position counts what was delivered.
         """
-        version, position, job = self._native.state()
-        return {"version": version, "position": position, "job": job}
+        return {"version": self._job.version, "position": self._native.position, "job": self._job.all()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Resume:
         """Goes on where a state was taken; O(1), nothing is read. Ranks, batch size and threads may differ.
+
+        Of a steered mixture the weights that the state holds take the place of those that were set before its position;
+        those that were set from there on stay.
 
         With on_mismatch="grown" lengths of epochs change with the state, and so do `len` and `step`; where they do,
         `metrics` counts from here on. Packed rows of the first shards are packed again then.
@@ -60,9 +64,11 @@ class Positioned:
         if self._on_mismatch == "grown":
             return self._load_grown(version, position, job)
         try:
-            return Resume(*self._native.load(version, position, job, self._on_mismatch))
+            resume = Resume(*self._native.load(version, position, job, self._on_mismatch))
         except StateMismatchError as error:
             raise StateMismatchError(f"{error}{growth(self._view, job)}") from None
+        self._note_job()
+        return resume
 
     def _load_grown(self, version: int, position: int, text: str) -> Resume:
         before = self._native
@@ -72,7 +78,7 @@ class Positioned:
             made = self._make_native(job=job)
             before.seek(position)  # refuses in a forked child, and where another thread is in next()
             before.close()
-            self._native, self._job = made, (job.version, job.json)
+            self._native, self._job = made, JobText(job)
             if self._is_closed:
                 made.close()
         epoch, position, step, message = self._native.load(version, position, job.json, "refuse")

@@ -11,6 +11,7 @@ from penstock._base.errors import InvalidArgumentError, StateMismatchError
 from penstock._base.ranks import Mesh, divided
 from penstock._base.resources import default_max_bytes, default_threads
 from penstock._data.batch import Batch
+from penstock._data.job_text import state_of
 from penstock._load.batch_sizes import batch_sizes
 from penstock._load.job import Job
 from penstock._load.loader import Loader
@@ -115,6 +116,11 @@ class BatchDataset(IterableDataset[Any]):
             raise InvalidArgumentError(
                 "on_mismatch='grown': a DataLoader's workers do not know of states: use a penstock.Loader, which has "
                 "threads of its own"
+            )
+        if getattr(view, "is_steered", False):
+            raise InvalidArgumentError(
+                "a steered mixture: weights that are set reach no DataLoader's worker: use a penstock.Loader, which "
+                "has threads of its own"
             )
         skipped = [(begin, end) for begin, end in skip]
         self._loads: dict[str, Any] = {**options, "threads": threads, "max_bytes": max_bytes, "framework": "torch"}
@@ -226,7 +232,7 @@ class _Delivered(Batch):
 
     def state_dict(self) -> dict[str, Any]:
         assert self._job is not None
-        return {"version": self._job[0], "position": self._end, "job": self._job[1]}
+        return state_of(self._job, self._end)
 
 
 class _Share:

@@ -42,8 +42,19 @@ CASES: dict[str, tuple[dict[str, Any], str | None]] = {
     "balance": ({"balance": penstock.Balance(list(range(100)), micro_batches=2)},
                 r"process 1: balance by costs of digest \w+ in 2 micro-batches, others none"),
     "two": ({"seed": 4}, "process 1: position 12, others 0; process 1: another job: order.seed is 4, others 3"),
+    "steered": ({}, r"process 1: another job: order.steered.stages is \[\], others .*\"count\": 1"),
+    "steered otherwise": ({}, r"1: another job: order.steered.stages\[0\].digest is .*last\[1\] is 3, others 2"),
+    "steered alike": ({}, None),
     "collection": ({}, "process 2: another job: order.seed is 9, others 3"),
 }  # fmt: skip
+
+
+def steered(case: str, view: Any, is_odd: bool, options: dict[str, Any]) -> Any:
+    mixture = penstock.Mixture({"a": view, "b": view}, [penstock.Stage()], steered=True)
+    loader = penstock.Loader(mixture, **options)
+    if case != "steered" or not is_odd:
+        loader.set_weights({"a": 3 if is_odd and case != "steered alike" else 2, "b": 1}, at=24)
+    return loader
 
 
 def make(case: str, process: int, folder: Path) -> Any:
@@ -55,6 +66,8 @@ def make(case: str, process: int, folder: Path) -> Any:
         options |= {"rank": process // 2, "world_size": 2}
     name = "other.bin" if case == "dataset" and is_odd else "tokens.bin"
     view = penstock.open(folder / name, dtype="u2").windows(10)
+    if case.startswith("steered"):
+        return steered(case, view, is_odd, options)
     loader = penstock.Loader(view, **options | (CASES[case][0] if is_odd else {}))
     if case in ("position", "two") and is_odd:
         loader.seek(12)
