@@ -23,8 +23,9 @@ DIMENSIONS: dict[str, tuple[str, ...]] = {
     ),
     "data": ("compact", "many", "long", "boundaries", "ids", "tokens", "raw", "npy", "megatron", "opaque", "cells"),
     # Mixtures: alike has two sources of one type, types u4 and u2 of which the first stage has only one,
-    # stages three with zero weights and a cap, short one source whose first stage has shorter windows, cuts two.
-    "mix": ("none", "alike", "types", "stages", "short", "cuts"),
+    # stages three with zero weights and a cap, short one source whose first stage has shorter windows, cuts two,
+    # ramp two with a ramp, steered three with a cap, whose weights are set in each leg.
+    "mix": ("none", "alike", "types", "stages", "short", "cuts", "ramp", "steered"),
     "opened": ("whole", "joined", "selected"),
     "place": ("local", "http", "cached", "python"),
     # Documents that a condition on their columns chooses, before the part is taken; also of a view by itself.

@@ -11,7 +11,7 @@ import penstock
 from dimensions import DRAWS, PACKED, Case
 from observations import Given
 from orders import Epochs, order_of
-from penstock import Mixture, Stage
+from penstock import Mixture, Positions, Stage
 from positions import NEVER
 from sources import Library, Source, make_source, packing_of
 
@@ -22,6 +22,8 @@ MEMBERS = {
     "stages": "abc",
     "short": "a",
     "cuts": "ca",
+    "ramp": "ab",
+    "steered": "abc",
 }
 
 
@@ -116,18 +118,32 @@ class MixtureJob:
     """A run over several views. The package says which source a position belongs to; its shares are checked."""
 
     def __init__(self, case: Case, sources: Sequence[Source], seed: int, global_size: int) -> None:
-        self.case, self.sources = case, list(sources)
+        self.case, self.sources, self._seed, self._global_size = case, list(sources), seed, global_size
         names = [f"source {number}" for number in range(len(sources))]
         views = {name: each.view for name, each in zip(names, sources, strict=True)}
-        self.view = Mixture(views, **_plan(case, names, sources[0].window))
+        self.weights: dict[int, dict[str, int]] = {}  # that were set, by their positions
+        self._views, self._given = views, _plan(case, names, sources[0].window)
+        self.view = Mixture(views, **self._given, steered=case["mix"] == "steered")
         self.order: Any = {
             name: order_of(case, each, number) for number, (name, each) in enumerate(zip(names, sources, strict=True))
         }
-        self.end = self.view.run_end
-        assert self.end is not None
-        job = penstock.Job(self.view, global_batch_size=global_size, seed=seed, order=self.order)
+        self._plan_run(self.view)
+
+    def set_weights(self, position: int, weights: dict[str, int]) -> None:
+        """Weights that are set are stages of a list, until the next one of either."""
+        self.weights[position] = weights
+        stages = {stage.at or 0: stage for stage in self._given["stages"]}
+        stages |= {at: Stage(each, at=at or None) for at, each in self.weights.items()}
+        given = {**self._given, "stages": [stages[at] for at in sorted(stages)]}
+        self._plan_run(Mixture(self._views, **given))
+
+    def _plan_run(self, mixture: Mixture) -> None:
+        assert mixture.run_end is not None
+        self.end = mixture.run_end
+        job = penstock.Job(mixture, global_batch_size=self._global_size, seed=self._seed, order=self.order)
         self._picks = job.picks(0, self.end)
-        self._stages = [(each.begin, each.window or 0, each.weights) for each in self.view.stages]
+        self._stages = [(each.begin, each.window or 0, each.weights) for each in mixture.stages]
+        self._ramps = [(each.begin, each.begin + each.ramp) for each in mixture.stages]
         self._windows = [self._stage(position)[1] for position in range(self.end)]
         self._check()
 
@@ -167,7 +183,10 @@ class MixtureJob:
             begin, window, weights = self._stage(position)
             count = Counter() if position == begin else count
             count[names[self._picks[position]["source"]]] += 1
-            if window == self.sources[0].window and self.case["mix"] not in ("short", "cuts"):
+            if any(first <= position < last for first, last in self._ramps):
+                count = Counter()
+                continue
+            if window == self.sources[0].window and self.case["mix"] not in ("short", "cuts", "ramp"):
                 for name, weight in weights.items():
                     share = weight / sum(weights.values())
                     off = abs(count[name] - (position - begin + 1) * share)
@@ -206,6 +225,12 @@ def _plan(case: Case, names: list[str], window: int) -> dict[str, Any]:
     if kind == "stages":
         first = Stage({names[0]: 1, names[1]: 2})
         return {"stages": [first, Stage(at=20), Stage({names[2]: 1}, at=44)], "caps": {names[1]: 17}, "end": 67}
+    if kind == "ramp":
+        return {"stages": [Stage({names[0]: 0.7, names[1]: "0.3"}),
+                           Stage({names[1]: 1}, at=9, ramp=Positions(40))], "end": 66}  # fmt: skip
+    if kind == "steered":
+        first = Stage({names[0]: 1, names[1]: 2})
+        return {"stages": [first, Stage({names[2]: 1, names[0]: 1}, at=44)], "caps": {names[1]: 17}, "end": 67}
     short: dict[str, Any] = {"window": window // 2}
     if case["view"] in PACKED and (limit := packing_of(case, window // 2).max_document):
         short["max_document"] = limit

@@ -13,7 +13,7 @@ from arrays import Layout, batch_arrays
 from cells import arrays_of_cells
 from compare import Difference, check, compare_batch, compare_located, compare_view
 from dimensions import CELLS, Case, broken
-from jobs import Pick, ViewJob, make_job
+from jobs import MixtureJob, Pick, ViewJob, make_job
 from layouts import Shape, layout_of, options_of
 from middle import transformed
 from observations import Given
@@ -99,7 +99,7 @@ class Run:
     def plain_job(self, ranks: int) -> penstock.Job | None:
         """The job without loaders; None of those that it is not asked of."""
         case = self.case
-        if case["growth"] != "none" or case["batch"] in ("set", "tokens"):
+        if case["growth"] != "none" or case["batch"] in ("set", "tokens") or case["mix"] == "steered":
             return None
         sizes = self.cursor(ranks).sizes
         if sizes not in self._jobs:
@@ -189,6 +189,9 @@ class Leg:
         for rank in range(shape.ranks):
             self.loaders.append(penstock.Loader(run.travelled(run.job.view), **run.options(shape, rank)))
             if state is not None and run.case["resume"] == "seek" and run.case["growth"] == "none":
+                if isinstance(run.job, MixtureJob):  # as a state would tell
+                    for at, weights in run.job.weights.items():
+                        self.loaders[-1].set_weights(weights, at)
                 self.loaders[-1].seek(position)
             elif state is not None:
                 resumed = self.loaders[-1].load_state_dict(state)
@@ -216,6 +219,8 @@ class Leg:
                 self.cursor = self.cursor.with_size(self.position, 2 * self.run_.rows)
                 for each in self.loaders:
                     each.set_batch_size(2 * self.run_.rows)
+            if step == 1 and isinstance(self.job, MixtureJob) and self.case["mix"] == "steered":
+                self._set_weights(self.job)
             batch = self.cursor.batch(self.position)
             if batch is None or batch.begin >= self.for_end:
                 self._check_over()
@@ -225,6 +230,17 @@ class Leg:
             else:
                 self._compare(batch)
         return steps
+
+    def _set_weights(self, job: MixtureJob) -> None:
+        if self.position >= job.end:
+            return
+        names = job.view.names
+        weights = {names[0]: 2, names[2]: 1 + len(job.weights)}
+        for each in self.loaders:
+            begin = each.set_weights(weights)
+            check(begin == self.position, "set_weights()", begin, self.position)
+        job.set_weights(self.position, weights)
+        self.last = None  # the batch's state does not have them
 
     def _begin(self) -> None:
         """Of a `for`, which is an epoch or the run."""
