@@ -25,7 +25,7 @@ MOST_AT_ONCE, MOST_ALONE = 40.0, 100.0  # ns for each source and one
 
 
 def measure(corpora: Corpora) -> list[Result]:
-    return [*throughput(corpora), *look_ups(corpora), *resumes(corpora)]
+    return [*throughput(corpora), *ramps(corpora), *look_ups(corpora), *resumes(corpora), *steering(corpora)]
 
 
 def parts_of(corpora: Corpora) -> dict[str, penstock.View]:
@@ -61,6 +61,23 @@ def throughput(corpora: Corpora) -> list[Result]:
                 Result("mixture", f"{what} / one dataset", "ratio", ratios(*found), "warm", size, at_least=0.9),
             ]
     return results
+
+
+def ramps(corpora: Corpora) -> list[Result]:
+    """In a ramp, whose steps' tables are made as the run comes to them, beside the same sources without one."""
+    parts = parts_of(corpora)
+    first, last = (dict(zip(parts, some, strict=True)) for some in (WEIGHTS["small weights"], range(SOURCES, 0, -1)))
+    plain: Any = penstock.Mixture(parts, [penstock.Stage(first)])
+    stages = [penstock.Stage(first), penstock.Stage(last, at=1, ramp=penstock.Positions(1 << 22))]
+    ramped: Any = penstock.Mixture(parts, stages)
+    runs = [partial(windows_per_second, view, "numpy", 2, corpora.size.seconds) for view in (ramped, plain)]
+    found = alternate(corpora.size.repeats, runs)
+    what = f"{SOURCES} datasets in a ramp, numpy, 2 threads"
+    size = WINDOW * TOKEN_BYTES
+    return [
+        Result("mixture", what, "windows/s", found[0], "warm", size),
+        Result("mixture", f"{what} / without a ramp", "ratio", ratios(*found), "warm", size, at_least=0.95),
+    ]
 
 
 def look_ups(corpora: Corpora) -> list[Result]:
@@ -137,3 +154,31 @@ def resumes(corpora: Corpora) -> list[Result]:
     (values,) = alternate(max(corpora.size.repeats, 20), [once])
     what = f"a state of {SOURCES} sources in 20 stages, in a job of 19"
     return [Result("mixture", what, "ms", values, "in memory", at_most=1.0)]
+
+
+def steering(corpora: Corpora) -> list[Result]:
+    """Weights by a softmax that are set again and again, and a state with all of them in a fresh loader."""
+    count = 2_000 if corpora.quick else 100_000
+    views = dict(list(parts_of(corpora).items())[:4])
+    mixture = penstock.Mixture(views, [penstock.Stage()], steered=True)
+    parts = np.random.default_rng(0).dirichlet(np.full(len(views), 4.0), count).tolist()
+    steered = penstock.Loader(mixture, 8, seed=0, rank=0, world_size=1)
+    begin = time.thread_time_ns()
+    for number, some in enumerate(parts):
+        steered.set_weights(dict(zip(views, some, strict=True)), at=8 * number)
+    each = (time.thread_time_ns() - begin) / count
+    state = {**steered.state_dict(), "position": 8 * count}
+
+    def load() -> float:
+        fresh = penstock.Loader(mixture, 8, seed=0, rank=0, world_size=1)
+        begin = time.thread_time_ns()
+        fresh.load_state_dict(state)
+        return (time.thread_time_ns() - begin) / 1e6
+
+    (values,) = alternate(corpora.size.repeats, [load])
+    what = f"{count:,} weights of {len(views)} sources"
+    return [
+        Result("mixture", f"{what}, each set", "us", [each / 1e3], "in memory"),
+        Result("mixture", f"{what}, a state, in bytes of each", "B", [len(state["job"]) / count], "in memory"),
+        Result("mixture", f"{what}, a state loaded", "ms", values, "in memory"),
+    ]

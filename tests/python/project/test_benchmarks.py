@@ -48,7 +48,7 @@ EXPECTED: dict[str, tuple[set[str], set[tuple[str, str]]]] = {
     "checks": ({"checks"}, {("checks", "ratio")}),
     "node": ({"node"}, set()),
     "mixing": ({"mixing"}, set()),
-    "mixture": ({"mixture"}, {("mixture", "ratio"), ("mixture", "ns"), ("mixture", "ms")}),
+    "mixture": ({"mixture"}, {("mixture", "ratio"), ("mixture", "ns"), ("mixture", "ms"), ("mixture", "us")}),
     "draws": ({"draws"}, {("draws", "ratio")}),
     "learning": ({"learning"}, {("learning", "right")}),
     "cells": ({"cells"}, {("cells", "ratio")}),
