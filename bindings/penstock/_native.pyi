@@ -380,6 +380,7 @@ class MixturePlan:
         group: typing.SupportsInt | typing.SupportsIndex,
         end: tuple[typing.SupportsInt | typing.SupportsIndex, bool] | None,
         are_packed: bool,
+        of_each_length: typing.SupportsInt | typing.SupportsIndex,
     ) -> None: ...
     def count(self, position: typing.SupportsInt | typing.SupportsIndex) -> list[int]:
         """
@@ -402,6 +403,11 @@ class MixturePlan:
     def end(self) -> int | None:
         """
         Where the run ends; None: nowhere.
+        """
+    @property
+    def list_begins(self) -> list[int]:
+        """
+        Positions at which the stages of the list begin.
         """
     @property
     def windows(self) -> list[int]:
