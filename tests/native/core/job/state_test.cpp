@@ -133,7 +133,9 @@ TEST(Job, TextThatIsNoJobIsRefused) {
     return changed.dump();
   };
   expect_refused(with("format", "2"), ErrorKind::StateMismatch,
-                 "the state's job is not one that this penstock knows: format 2, this penstock reads format 1");
+                 "the state's job is not one that this penstock knows: job: the format is not that of its order");
+  expect_refused(with("format", "3"), ErrorKind::StateMismatch,
+                 "the state's job is not one that this penstock knows: format 3, this penstock reads formats 1 and 2");
   expect_refused(with("skip", "[[5,4]]"), ErrorKind::StateMismatch);
   expect_refused(with("skip", "[[-5,4]]"), ErrorKind::StateMismatch);
 }
