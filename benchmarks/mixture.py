@@ -178,7 +178,7 @@ def steering(corpora: Corpora) -> list[Result]:
     (values,) = alternate(corpora.size.repeats, [load])
     what = f"{count:,} weights of {len(views)} sources"
     return [
-        Result("mixture", f"{what}, each set", "us", [each / 1e3], "in memory"),
+        Result("mixture", f"{what}, each set", "us", [each / 1e3], "in memory", at_most=100.0),
         Result("mixture", f"{what}, a state, in bytes of each", "B", [len(state["job"]) / count], "in memory"),
         Result("mixture", f"{what}, a state loaded", "ms", values, "in memory"),
     ]

@@ -47,7 +47,7 @@ class Lengths:
         for name in sources:
             if self.names.count(name) > 1:
                 raise InvalidArgumentError(f"sources: {name!r} is called like another one's rows of a stage: rename it")
-        weights = [each.weights and whole_weights("weights", each.weights) for each in stages]
+        weights = [None if each.weights is None else whole_weights("weights", each.weights) for each in stages]
         used = {
             (length, name)
             for length, whole, stage in zip(self.stages, weights, stages, strict=True)

@@ -175,6 +175,34 @@ def test_a_source_added_in_mid_run_is_steered_to(views, mixture):
     assert [stage.weights for stage in reordered.stages] == [stage.weights for stage in more.stages]
 
 
+def test_packing_lengths_have_what_was_set_and_ramps_at_their_own_length(datasets):
+    packed = {name: each.packed(WINDOW) for name, each in datasets.items()}
+    stages = [
+        Stage({"web": 1}, window=32),
+        Stage({"code": 1}, at=60, ramp=Positions(32)),
+        Stage({"web": 1, "code": 1}, window=32, at=120),
+    ]
+    mixture = Mixture(packed, stages, end=180, steered=True)
+    steered = loader(mixture, global_batch_size=12)
+    found: dict[int, tuple[int, set[int]]] = {}
+    state = None
+    for batch in steered:
+        found[batch.position] = batch["token"].shape[1], {*batch.sources.tolist()}
+        if batch.position == 12:
+            steered.set_weights({"books": 1})
+            state = steered.state_dict()
+        if batch.position == 132:
+            steered.set_weights({"books": 1}, at=156)
+    assert [found[at] for at in (0, 24, 48)] == [(32, {0}), (32, {2}), (32, {2})]
+    assert found[60][0] == 64 and {2} <= found[60][1] | found[72][1] <= {1, 2} and found[108] == (64, {1})
+    assert found[120][0] == 32 and found[120][1] == {0, 1} and found[168] == (32, {2})
+    again = loader(mixture, global_batch_size=12)
+    again.load_state_dict(state)
+    assert {batch.position: {*batch.sources.tolist()} for batch in again if batch.position < 156} == {
+        at: sources for at, (_, sources) in found.items() if 24 <= at < 156
+    }
+
+
 def test_to_be_steered_is_part_of_the_job(views, mixture):
     plain = Mixture(views, [Stage({"web": 3, "code": 1})], end=300)
     assert not plain.is_steered and plain.steered().is_steered and "steered" in repr(plain.steered())
