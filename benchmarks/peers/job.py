@@ -27,6 +27,7 @@ from footprint import cached_mib, disk_read_bytes, drop_cache, memory
 RESUMED_BATCHES = 3  # compared after a resume
 GLOBAL_BATCH = 60  # 2, 3, 4 and 5 ranks divide it
 NO_STATE = "has no state"
+REFUSALS = (ValueError, AssertionError, RuntimeError)  # any other exception is a defect
 
 
 @dataclass(frozen=True)
@@ -309,14 +310,14 @@ def share(peer: type[Peer], setup: Setup, saved: Path, stop: int) -> dict[str, A
 
 
 def rest(peer: type[Peer], setup: Setup, saved: Path, states: list[Path]) -> dict[str, Any]:
-    """What a rank of a new run delivers from the states of a stopped one to the epoch's end, or why it does not."""
+    """What a rank of a new run delivers from the states of a stopped one to the epoch's end, or why it refuses."""
     loaded = [pickle.loads(pickle.loads(path.read_bytes())["state"]) for path in states]
     try:
         running = peer(setup)
         running.load(peer.handed(loaded, setup.rank, setup.world))
         batches = running.epoch(0)
         found = [numbers(batch, setup.window) for batch in itertools.islice(batches, 1)]
-    except Exception as error:
+    except REFUSALS as error:
         traceback.print_exc()
         return {"refused": f"{type(error).__name__}: {error}"}
     found += [numbers(batch, setup.window) for batch in batches]
