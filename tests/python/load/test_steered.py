@@ -153,6 +153,31 @@ def test_groups_of_windows_are_whole(cut):
     assert loader(cut).stages[1].begin == steered.stages[2].begin == 704
 
 
+def test_in_a_last_group_that_is_short_another_end_is_refused_and_before_it_taken(views):
+    two = {name: views[name] for name in ("web", "code")}
+
+    def last_group(caps: dict[str, int], **more: Any) -> Mixture:
+        return Mixture(two, [Stage({"web": 1}, window=16)], caps=caps, group=16, steered=True, **more)
+
+    saved = loader(last_group({"web": 50, "code": 25}), global_batch_size=1)  # 75 units: the last group has 11
+    saved.set_weights({"web": 2, "code": 1})
+    whole = [row for batch in saved for row in rows(batch)]
+    begin, end = 64 * 4, 75 * 4
+    assert len(whole) == len(set(whole)) == end
+    state = saved.state_dict()
+    for caps in ({"web": 55, "code": 25}, {"web": 50, "code": 24}, {"web": 49, "code": 25}, {}):
+        other = last_group(caps, end=600)
+        for position in (begin - 1, begin):
+            again = loader(other)
+            again.load_state_dict({**state, "position": position})
+            given = whole[:position] + [row for batch in again for row in rows(batch)]
+            first = [row for row in given if row[1] == 0]
+            assert len(set(first)) == len(first)
+        for position in (begin + 1, end - 1, end):
+            with pytest.raises(penstock.StateMismatchError, match=r"cap: saved|the end of the run, by which"):
+                loader(other).load_state_dict({**state, "position": position})
+
+
 def test_a_source_added_in_mid_run_is_steered_to(views, mixture):
     two = {name: views[name] for name in ("web", "code")}
     steered = loader(Mixture(two, [Stage({"web": 1})], end=1210, steered=True))
