@@ -39,7 +39,7 @@ void check_rate(const char* name, double rate) {
   raise(ErrorKind::InvalidArgument, "FillInTheMiddle({}={}): must be from 0 to 1", name, rate);
 }
 
-// The calling thread's copy of a piece.
+// Memory of the calling thread for a part of a piece.
 std::byte* piece_memory(std::uint64_t bytes) {
   thread_local std::vector<std::byte> memory;
   if (memory.size() < bytes) memory.resize(bytes);
@@ -105,35 +105,43 @@ void FillInTheMiddle::rearrange(Row& row) const {
   });
 }
 
-// `piece` has three records more; [begin, end) of them are the middle.
+// `piece` has three records more; [begin, end) of them are the middle. Of PSM the middle is copied aside and of SPM the
+// suffix, a third of the piece on average; the rest moves within it.
 void FillInTheMiddle::permute(std::byte* piece, std::uint64_t records, std::uint64_t begin, std::uint64_t end,
                               bool is_spm) const {
   const std::uint64_t stride = place_.stride_bytes;
-  std::byte* const from = piece_memory(records * stride);
-  std::memcpy(from, piece, records * stride);
-  std::byte* to = piece;
-  const auto put = [&](std::uint64_t first, std::uint64_t last) {
-    std::memcpy(to, from + first * stride, (last - first) * stride);
-    to += (last - first) * stride;
-  };
-  const auto mark = [&](std::int64_t token, std::uint64_t before) {
-    std::memcpy(to, from + std::min(before, records - 1) * stride, stride);
+  const std::uint64_t aside_begin = is_spm ? end : begin;
+  const std::uint64_t aside_bytes = ((is_spm ? records : end) - aside_begin) * stride;
+  std::byte* const marks = piece_memory(aside_bytes + kSentinels * stride);  // prefix, suffix, middle …
+  std::byte* const aside = marks + kSentinels * stride;                      // … and what is copied
+  const auto mark = [&](std::uint64_t number, std::int64_t token, std::uint64_t before) {
+    std::byte* const to = marks + number * stride;
+    std::memcpy(to, piece + std::min(before, records - 1) * stride, stride);
     std::memcpy(to + place_.offset_bytes, &token, place_.item_bytes);
-    to += stride;
+  };
+  mark(0, spec_.prefix, is_spm ? end : 0);
+  mark(1, spec_.suffix, end);
+  mark(2, spec_.middle, is_spm ? 0 : begin);
+  std::memcpy(aside, piece + aside_begin * stride, aside_bytes);
+  const std::uint64_t suffix = records - end;
+  const auto move = [&](std::uint64_t to, std::uint64_t from, std::uint64_t count) {
+    std::memmove(piece + to * stride, piece + from * stride, count * stride);
+  };
+  const auto put = [&](std::uint64_t to, const std::byte* from, std::uint64_t bytes) {
+    std::memcpy(piece + to * stride, from, bytes);
   };
   if (is_spm) {
-    mark(spec_.prefix, end);
-    mark(spec_.suffix, end);
-    put(end, records);
-    mark(spec_.middle, 0);
-    put(0, end);
+    move(3 + suffix, 0, end);
+    put(0, marks, 2 * stride);
+    put(2, aside, aside_bytes);
+    put(2 + suffix, marks + 2 * stride, stride);
   } else {
-    mark(spec_.prefix, 0);
-    put(0, begin);
-    mark(spec_.suffix, end);
-    put(end, records);
-    mark(spec_.middle, begin);
-    put(begin, end);
+    move(2 + begin, end, suffix);
+    move(1, 0, begin);
+    put(0, marks, stride);
+    put(1 + begin, marks + stride, stride);
+    put(2 + begin + suffix, marks + 2 * stride, stride);
+    put(3 + begin + suffix, aside, aside_bytes);
   }
 }
 
