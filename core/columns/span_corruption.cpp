@@ -7,6 +7,7 @@
 #include "core/columns/row_draws.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstring>
@@ -30,6 +31,7 @@ struct CorruptionScratch {
   std::vector<std::byte> tokens;
   std::vector<std::uint64_t> noise;  // lengths of the spans …
   std::vector<std::uint64_t> stays;  // … and of what stays before each
+  std::vector<std::uint64_t> chosen;
 };
 
 CorruptionScratch& corruption_scratch() {
@@ -37,15 +39,28 @@ CorruptionScratch& corruption_scratch() {
   return scratch;
 }
 
-// Parts `items` into as many lengths above 0 as `out` has, all ways alike: by selection sampling, each of the items - 1
-// places between two is a cut with probability cuts left / places left.
-void part(std::uint64_t items, RowDraws& draws, std::vector<std::uint64_t>& out) {
+// Parts `items` into as many lengths above 0 as `out` has, all ways alike. Of the items - 1 places between two, the
+// cuts (or where they are more than half, the others) are drawn until enough are distinct: any such set is as likely.
+void part(std::uint64_t items, RowDraws& draws, std::vector<std::uint64_t>& chosen, std::vector<std::uint64_t>& out) {
+  constexpr std::uint64_t kBits = 64;
+  const std::uint64_t places = items - 1;
+  const std::uint64_t cuts = out.size() - 1;
+  const bool inverts = cuts > places - cuts;
+  chosen.assign(places / kBits + 1, 0);
+  for (std::uint64_t left = inverts ? places - cuts : cuts; left > 0;) {
+    const std::uint64_t place = draws.below(places);
+    const std::uint64_t bit = std::uint64_t{1} << (place % kBits);
+    left -= (chosen[place / kBits] & bit) == 0 ? 1 : 0;
+    chosen[place / kBits] |= bit;
+  }
   std::uint64_t begin = 0;
   std::size_t next = 0;
-  for (std::uint64_t at = 1; next + 1 < out.size(); ++at) {
-    if (draws.below(items - at) >= out.size() - 1 - next) continue;
-    out[next++] = at - begin;
-    begin = at;
+  for (std::size_t word = 0; next < cuts; ++word) {
+    for (std::uint64_t bits = inverts ? ~chosen[word] : chosen[word]; bits != 0 && next < cuts; bits &= bits - 1) {
+      const std::uint64_t end = word * kBits + static_cast<std::uint64_t>(std::countr_zero(bits)) + 1;
+      out[next++] = end - begin;
+      begin = end;
+    }
   }
   out[next] = items - begin;
 }
@@ -112,8 +127,8 @@ class SpanCorruptionColumn final : public Column {
     scratch.stays.assign(noise.spans, 0);
     if (noise.spans > 0) {
       RowDraws draws(spec_->seed, row, kCorruptionPurpose);
-      part(noise.tokens, draws, scratch.noise);
-      part(row.length - noise.tokens, draws, scratch.stays);
+      part(noise.tokens, draws, scratch.chosen, scratch.noise);
+      part(row.length - noise.tokens, draws, scratch.chosen, scratch.stays);
     }
     const Places places = places_in(batch);
     std::byte* const first_input = out + row.number * places.inputs * item_bytes;

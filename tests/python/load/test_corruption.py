@@ -4,53 +4,17 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import penstock
 import pytest
-from _middle import Draws, source_seed
+from _corruption import corrupted, counts
+from _middle import source_seed
 from penstock.columns import FillInTheMiddle, LossMask, PerSpan, SpanCorruption
 
 SENTINELS = range(999, 899, -1)
 SPANS = SpanCorruption(SENTINELS, density=0.3, mean_length=2.5, end=1)
-
-
-def counts(n: int, column: SpanCorruption) -> tuple[int, int]:
-    """Tokens of noise, and spans of them."""
-    if n < 2:
-        return 0, 0
-    noise = min(max(round(n * column.density), 1), n - 1)
-    return noise, max(1, min(round(noise / column.mean_length), noise, n - noise, len(column.sentinels)))
-
-
-def parted(items: int, parts: int, draws: Draws) -> list[int]:
-    """Lengths above 0: each of the items - 1 places is a cut with probability cuts left / places left."""
-    cuts = [0]
-    for at in range(1, items):
-        if len(cuts) < parts and draws.below(items - at) < parts - len(cuts):
-            cuts.append(at)
-    return np.diff([*cuts, items]).tolist()
-
-
-def corrupted(
-    tokens: Sequence[int], column: SpanCorruption, seed: int, epoch: int, observation: int
-) -> tuple[list[int], list[int]]:
-    noise, spans = counts(len(tokens), column)
-    end = [] if column.end is None else [column.end]
-    if spans == 0:
-        return [*tokens, *end], end
-    draws = Draws(seed, epoch, observation, "span")
-    cut = parted(noise, spans, draws)
-    stays = parted(len(tokens) - noise, spans, draws)
-    inputs, labels, at = [], [], 0
-    for sentinel, kept, out in zip(column.sentinels, stays, cut, strict=False):
-        inputs += [*tokens[at : at + kept], sentinel]
-        labels += [sentinel, *tokens[at + kept : at + kept + out]]
-        at += kept + out
-    assert at == len(tokens)
-    return inputs + end, labels + end
 
 
 def array(given: Any) -> np.ndarray:
