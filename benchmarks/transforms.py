@@ -7,7 +7,7 @@ from typing import Any
 
 import penstock
 from document_columns import windows_per_second
-from penstock.columns import FillInTheMiddle, SpanCorruption
+from penstock.columns import FillInTheMiddle, PerRow, SpanCorruption
 from results import Result, alternate, ratios, warm
 from workloads import TOKEN_BYTES, WINDOW, Corpora
 
@@ -23,7 +23,22 @@ def measure(corpora: Corpora) -> list[Result]:
         *compared(corpora, "fill-in-the-middle", view, view, [FillInTheMiddle(1, 2, 3, rate=0.5)]),
         *compared(corpora, "fill-in-the-middle of every piece", view, view, [FillInTheMiddle(1, 2, 3, rate=1)]),
         *compared(corpora, "span corruption", view, plain, [spans], at_least=None),
+        *(
+            _line(f"a function of rows on {'processes' if processes else 'threads'}", "windows/s", values)
+            for processes, values in ((each, functions(corpora, plain, each)) for each in (False, True))
+        ),
     ]
+
+
+def first_token(row: Any, generator: Any) -> int:
+    """As little as a function of a row can do."""
+    return int(row["token"][0])
+
+
+def functions(corpora: Corpora, view: Any, processes: bool) -> tuple[float, ...]:
+    """Windows a second that two workers finish by `first_token`."""
+    column = PerRow(first_token, {"first": "i8"}, workers=2, processes=processes)
+    return alternate(corpora.size.repeats, [partial(windows_per_second, view, [column], corpora.size.seconds)])[0]
 
 
 def compared(

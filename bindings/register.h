@@ -29,6 +29,7 @@ void register_stores(pybind11::module_& module);
 void register_python_store(pybind11::module_& module);
 void register_cache(pybind11::module_& module, const std::shared_ptr<LocalStore>& local);
 void register_dataset(pybind11::module_& module, const std::shared_ptr<LocalStore>& local);
+void register_hand_over(pybind11::module_& module);
 void register_packing(pybind11::module_& module, const std::shared_ptr<LocalStore>& local);
 void register_job(pybind11::module_& module);
 void register_columns(pybind11::module_& module);

@@ -236,7 +236,7 @@ struct MakeLoader {
       const std::vector<std::string>& values, unsigned parts, std::uint64_t rank, std::uint64_t world_size,
       const std::string& reader, unsigned threads, unsigned cores, unsigned prefetch, std::uint64_t max_bytes,
       const py::object& allocate, const std::optional<SliceTuple>& slice, const std::optional<BalanceTuple>& balance,
-      const std::optional<std::shared_ptr<ByteStore>>& far_reader) const {
+      const std::optional<std::shared_ptr<ByteStore>>& far_reader, unsigned takers) const {
     LoaderOptions options;
     options.job = std::move(job);
     options.share = {rank, world_size, balance ? std::get<1>(*balance) : 1};
@@ -260,6 +260,7 @@ struct MakeLoader {
     options.cores = cores;
     options.prefetch = prefetch;
     options.max_bytes = max_bytes;
+    if (takers > 0) options.hand_over = std::make_shared<HandOver>(takers);
     return std::make_unique<PythonLoader>(std::move(options), allocate, std::move(reading));
   }
 };
@@ -337,7 +338,7 @@ void add_methods(LoaderClass& type, const std::shared_ptr<LocalStore>& local) {
            py::arg("computed"), py::arg("made"), py::arg("middles"), py::arg("values"), py::arg("parts"),
            py::arg("rank"), py::arg("world_size"), py::arg("reader"), py::arg("threads"), py::arg("cores"),
            py::arg("prefetch"), py::arg("max_bytes"), py::arg("allocate"), py::arg("slice") = py::none(),
-           py::arg("balance") = py::none(), py::arg("far_reader") = py::none())
+           py::arg("balance") = py::none(), py::arg("far_reader") = py::none(), py::arg("takers") = 0)
       .def("next", &PythonLoader::next, "The next batch; None at the end of this `for`.")
       .def("begin", [](PythonLoader& loader) { loader.idle().begin(); })
       .def("state", [](const PythonLoader& loader) { return state_tuple(loader.get().state()); })
@@ -393,6 +394,7 @@ void add_answers(LoaderClass& type) {
                                return loader.reader();
                              })
       .def_property_readonly("threads", [](const PythonLoader& loader) { return loader.get().threads(); })
+      .def_property_readonly("hand_over", [](const PythonLoader& loader) { return loader.get().hand_over(); })
       .def_property_readonly("limit_bytes", [](const PythonLoader& loader) { return loader.get().limit_bytes(); })
       .def_property_readonly("usage", [](const PythonLoader& loader) {
         const BatchPool::Usage usage = loader.get().usage();
@@ -404,6 +406,7 @@ void add_answers(LoaderClass& type) {
 
 void register_loader(py::module_& module, const std::shared_ptr<LocalStore>& local) {
   register_batch(module, local);
+  register_hand_over(module);
   register_functions(module, local);
   LoaderClass type(module, "Loader", "The native loader; see penstock.Loader.");
   add_methods(type, local);

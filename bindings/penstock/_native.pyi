@@ -34,6 +34,7 @@ __all__: list[str] = [
     "FillInTheMiddleSpec",
     "FinishedShard",
     "GrownOrder",
+    "HandOver",
     "HttpStore",
     "Job",
     "JsonLines",
@@ -67,6 +68,7 @@ __all__: list[str] = [
     "Store",
     "StoreCall",
     "StoreCalls",
+    "TakenRows",
     "TargetSpec",
     "TokenDocuments",
     "UniformOrder",
@@ -100,6 +102,7 @@ __all__: list[str] = [
     "make_csr",
     "make_dense",
     "make_documents",
+    "make_given",
     "make_packed",
     "make_padded",
     "make_parts",
@@ -1308,6 +1311,47 @@ class Batch:
     @property
     def world_size(self) -> int: ...
 
+class TakenRows:
+    """
+    Rows [first, last) of a batch that is not given out yet.
+    """
+    def row_bytes(
+        self, row: typing.SupportsInt | typing.SupportsIndex
+    ) -> numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]: ...
+    def row_facts(self, row: typing.SupportsInt | typing.SupportsIndex) -> tuple:
+        """
+        (index, observation of the whole view, epoch, source, records)
+        """
+    def write_row(
+        self,
+        column: typing.SupportsInt | typing.SupportsIndex,
+        row: typing.SupportsInt | typing.SupportsIndex,
+        bytes: typing.Annotated[numpy.typing.ArrayLike, numpy.uint8],
+    ) -> None: ...
+    @property
+    def batch(self) -> Batch: ...
+    @property
+    def cancelled(self) -> bool: ...
+    @property
+    def first(self) -> int: ...
+    @property
+    def last(self) -> int: ...
+
+class HandOver:
+    """
+    Batches that wait for what threads of Python make of their rows.
+    """
+    def give_back(self, rows: TakenRows, error: str, is_process: bool) -> None:
+        """
+        They are finished, or failed with these words.
+        """
+    def take(self) -> typing.Any:
+        """
+        TakenRows; None where there were none for a while.
+        """
+    @property
+    def closed(self) -> bool: ...
+
 class Loader:
     """
     The native loader; see penstock.Loader.
@@ -1350,6 +1394,7 @@ class Loader:
         ]
         | None = None,
         far_reader: Store | None = None,
+        takers: typing.SupportsInt | typing.SupportsIndex = 0,
     ) -> None: ...
     def begin(self) -> None: ...
     def close(self) -> None: ...
@@ -1398,6 +1443,8 @@ class Loader:
         """
         Rows of this rank's batches at the position, padding included.
         """
+    @property
+    def hand_over(self) -> HandOver: ...
     @property
     def job(self) -> Job:
         """
@@ -1841,6 +1888,11 @@ def make_documents(
 ) -> Source:
     """
     The view of documents; of longer ones than most_records their first records, or an error.
+    """
+
+def make_given(type: str, dims: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]) -> ColumnMaker:
+    """
+    An array [rows, dims…] that is written row by row.
     """
 
 def make_packed(

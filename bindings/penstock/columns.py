@@ -28,11 +28,13 @@ from penstock._data.column_kinds import (
     FillInTheMiddle,
     Labels,
     LossMask,
+    PerRow,
     PerSpan,
     PositionIds,
     SpanCorruption,
 )
 from penstock._data.column_specs import resolve
+from penstock._data.given_row import Row, RowSpan
 
 __all__ = [
     "Column",
@@ -41,8 +43,11 @@ __all__ = [
     "FillInTheMiddle",
     "Labels",
     "LossMask",
+    "PerRow",
     "PerSpan",
     "PositionIds",
+    "Row",
+    "RowSpan",
     "SpanCorruption",
     "resolve",
 ]

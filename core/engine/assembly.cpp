@@ -10,11 +10,12 @@
 namespace penstock {
 
 Assembly::Assembly(Dispatch& dispatch, FetchPlanner planner, std::shared_ptr<const RowChoice> rows,
-                   std::shared_ptr<BatchPool> pool, bool lends)
+                   std::shared_ptr<BatchPool> pool, bool lends, std::shared_ptr<HandOver> hand_over)
     : dispatch_(dispatch),
       rows_(std::move(rows)),
       pool_(std::move(pool)),
       lends_(lends),
+      hand_over_(std::move(hand_over)),
       planner_(std::move(planner)) {}
 
 void Assembly::run(RowReader& reader, Claim& claim) {
@@ -83,6 +84,7 @@ void Assembly::cancel_all() {
   const std::lock_guard lock(planner_mutex_);
   // Batches before fetches: rows of a cancelled fetch end without their bytes, and no batch may take them then.
   dispatch_.cancel_all();
+  if (hand_over_) hand_over_->cancel_all();
   planner_.stop();
 }
 
@@ -175,6 +177,9 @@ void Assembly::phase_done(const std::shared_ptr<Batch>& batch) {
       batch->fetches.clear();
     }
     pool_->account(*batch);
+    if (is_whole && hand_over_ && batch->plan.valid > 0 && !batch->error && !batch->cancelled) {
+      return hand_over_->put(batch);
+    }
   } catch (...) {
     error = present_error();
   }

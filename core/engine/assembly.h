@@ -10,6 +10,7 @@
 #include "core/batch/batch_pool.h"
 #include "core/engine/dispatch.h"
 #include "core/engine/fetch.h"
+#include "core/engine/hand_over.h"
 #include "core/engine/memory_bound.h"
 #include "core/engine/row_choice.h"
 #include "core/engine/row_reader.h"
@@ -25,9 +26,9 @@ namespace penstock {
 class Assembly {
  public:
   /// `pool` is told what batches hold, `bound` what fetches hold. Where the consumer `lends` memory, ragged batches
-  /// wait in NeedsMemory.
+  /// wait in NeedsMemory. `hand_over` finishes batches, if it is there.
   Assembly(Dispatch& dispatch, FetchPlanner planner, std::shared_ptr<const RowChoice> rows,
-           std::shared_ptr<BatchPool> pool, bool lends);
+           std::shared_ptr<BatchPool> pool, bool lends, std::shared_ptr<HandOver> hand_over = nullptr);
 
   /// Does what was claimed, with the reader of the calling thread, which tells row_done() of the rows.
   void run(RowReader& reader, Claim& claim);
@@ -60,6 +61,7 @@ class Assembly {
   const std::shared_ptr<const RowChoice> rows_;
   const std::shared_ptr<BatchPool> pool_;
   const bool lends_;
+  const std::shared_ptr<HandOver> hand_over_;  // null: a batch is ready when its rows are
   std::mutex planner_mutex_;
   FetchPlanner planner_;  // by planner_mutex_, but for drop_spares()
 };

@@ -21,12 +21,17 @@ constexpr unsigned kMostRest = 1024;
 Engine::Engine(const EngineOptions& options, std::shared_ptr<const Job> job, const std::shared_ptr<BatchPool>& pool,
                std::shared_ptr<MemoryBound> bound)
     : counters_(options.counters ? options.counters : std::make_shared<Counters>(options.threads)),
+      hand_over_(options.hand_over),
       dispatch_(options.threads, options.cores),
       assembly_(dispatch_, FetchPlanner(options.formats, options.rows, pool, std::move(bound)), options.rows, pool,
-                options.lends),
+                options.lends, options.hand_over),
       job_(std::move(job)),
       helper_([this](const RowReader::Ended& ended) { helped_row_done(ended); }, options.through,
               ChannelMode::NonBlocking, &counters_->reads[options.threads], &changes_) {
+  if (hand_over_) {
+    hand_over_->open(
+        [this](Batch& batch, const std::exception_ptr& error) { dispatch_.enter(batch, Batch::Phase::Ready, error); });
+  }
   try {
     for (unsigned i = 0; i < options.threads; ++i) start_thread(options.through);
   } catch (const std::system_error& error) {
@@ -60,6 +65,7 @@ Engine::~Engine() {
 
 void Engine::stop() {
   cancel_all();
+  if (hand_over_) hand_over_->close();
   dispatch_.dismiss();
   for (const auto& each : threads_) {
     if (each->thread.joinable()) each->thread.join();

@@ -32,9 +32,10 @@ struct EngineOptions {
   std::shared_ptr<const RowChoice> rows;
   StoreChoice through;  // which stores the sources' files are read through
   unsigned threads = 1;
-  unsigned cores = 1;                            // that this loader may use
-  std::shared_ptr<Counters> counters = nullptr;  // of the loader; null: none are kept
-  bool lends = false;                            // ragged batches wait in NeedsMemory until lend() is called for them
+  unsigned cores = 1;                             // that this loader may use
+  std::shared_ptr<Counters> counters = nullptr;   // of the loader; null: none are kept
+  std::shared_ptr<HandOver> hand_over = nullptr;  // who finishes batches; null: nobody
+  bool lends = false;                             // ragged batches wait in NeedsMemory until lend() is called for them
 };
 
 class Engine {
@@ -66,7 +67,7 @@ class Engine {
   /// has the same order.
   void restart(std::shared_ptr<const Job> job) { job_ = std::move(job); }
   /// Whether no thread holds a batch any more: one that is Ready may still be in the hands of who read it.
-  [[nodiscard]] bool idle() { return dispatch_.idle(); }
+  [[nodiscard]] bool idle() { return dispatch_.idle() && (!hand_over_ || hand_over_->idle()); }
   /// The error of a read whose file changed, the first since the last call; null: there was none.
   [[nodiscard]] std::exception_ptr take_change() noexcept { return changes_.take(); }
 
@@ -83,6 +84,7 @@ class Engine {
   void helped_row_done(const RowReader::Ended& ended);
 
   const std::shared_ptr<Counters> counters_;
+  const std::shared_ptr<HandOver> hand_over_;
   FileChanges changes_;
   Dispatch dispatch_;
   Assembly assembly_;

@@ -71,6 +71,8 @@ class Loader {
   /// Since it was made. Any thread; not in a forked child, where it throws InvalidArgument.
   [[nodiscard]] Metrics metrics() const;
   [[nodiscard]] std::uint64_t limit_bytes() const noexcept { return prefetch_->limit_bytes(); }
+  /// Who finishes batches; null: nobody.
+  [[nodiscard]] const std::shared_ptr<HandOver>& hand_over() const noexcept { return prefetch_->options().hand_over; }
   [[nodiscard]] unsigned threads() const noexcept { return prefetch_->options().threads; }
 
  private:

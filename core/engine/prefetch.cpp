@@ -101,6 +101,7 @@ void Prefetch::restart(std::shared_ptr<const Job> job, std::uint64_t position) {
 
 void Prefetch::stop() {
   restart(job_, planned_to_);
+  if (options_.hand_over) options_.hand_over->close();
   engine_.reset();
 }
 
@@ -112,6 +113,7 @@ void Prefetch::plan() {
                                                      .threads = options_.threads,
                                                      .cores = options_.cores,
                                                      .counters = counters_,
+                                                     .hand_over = options_.hand_over,
                                                      .lends = static_cast<bool>(options_.lend)},
                                        job_, pool_, bound_);
   }

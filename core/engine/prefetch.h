@@ -38,7 +38,8 @@ struct LoaderOptions {
   unsigned threads = 1;
   unsigned cores = usable_cores();  // that the threads and the consumer may keep busy
   unsigned prefetch = 4;
-  std::uint64_t max_bytes = 0;  // of batches, held ones included, fetches, and what sources keep
+  std::uint64_t max_bytes = 0;          // of batches, held ones included, fetches, and what sources keep
+  std::shared_ptr<HandOver> hand_over;  // who finishes batches before they are given out; null: nobody
   /// Memory that the caller lends, at least `bytes` long: called on its thread, by plan() and settle(). Empty: our own,
   /// recycled. Throws std::bad_alloc, or Error, where there is none; other exceptions are not of memory, and pass
   /// through whichever batch it is for.

@@ -33,7 +33,8 @@ DIMENSIONS: dict[str, tuple[str, ...]] = {
     "part": ("whole", "slice", "stride", "pick", "mask", "split", "held", "nested"),
     "columns": ("none", "sequences", "bounded", "field", "answers", "within", "quality", "several", "end", "begin"),
     # fim is told the token that ends documents; spm is not, and rearranges all pieces of a mixture's first source.
-    "transform": ("none", "fim", "spm"),
+    # rows is a function of each row, spans T5's.
+    "transform": ("none", "fim", "spm", "spans", "rows"),
     "values": ("none", "all"),
     "metadata": ("entries", "spans", "none"),
     "framework": ("numpy", "torch"),
@@ -157,7 +158,7 @@ REFUSALS: tuple[Refusal, ...] = (
     refusal(
         "spans of the layout ids do not say where their document begins", data="ids", columns=("answers", "several")
     ),
-    refusal("cells and opaque documents have no tokens", data=("cells", "opaque"), transform=("fim", "spm")),
+    refusal("cells and opaque documents have no tokens", data=("cells", "opaque"), transform=("fim", "spm", "spans")),
     refusal("places in documents, which move", columns=("answers", "several"), transform=("fim", "spm")),
     refusal(
         "nothing tells the documents that are rearranged",
@@ -165,6 +166,13 @@ REFUSALS: tuple[Refusal, ...] = (
         transform="spm",
         columns=but("columns", *BY_TOKEN),
     ),
+    refusal("span corruption makes rows of its own", transform="spans", columns=but("columns", "none")),
+    refusal(
+        "span corruption is of windows without lookahead and of documents",
+        transform="spans",
+        view=but("view", "window", "documents"),
+    ),
+    refusal("whole rows, of which there is a part", transform=("spans", "rows"), context=but("context", "none")),
     refusal("documents have no window to share", view=OF_DOCUMENTS, context=but("context", "none")),
     refusal("zigzag within documents is of rows packed to multiples", view=but("view", "packed4"), context="documents"),
     refusal("the window is no multiple of 2n", context="zigzag5"),

@@ -11,9 +11,9 @@ import numpy as np
 import penstock
 from arrays import Computed, Layout, Leaf, Slice, label_field
 from dimensions import BY_TOKEN, CELLS, NO_SPANS, PACKED, PADDED, WINDOWS, Case
-from middle import column_of
 from penstock.columns import CuSeqlens, DocumentIds, Labels, LossMask, PerSpan, PositionIds
 from sources import Source, packing_of, padding_of
+from transforms import columns_of_transform
 
 MAX_DOCUMENTS = 9_000
 CONTEXTS = {
@@ -154,9 +154,8 @@ def _types(
 def options_of(case: Case, shape: Shape, view: Any) -> dict[str, Any]:
     """The loader's arguments that change no position."""
     columns, max_documents, _ = columns_of(case)
-    middle = column_of(case)
     options: dict[str, Any] = {
-        "columns": columns if middle is None else [*columns, middle],
+        "columns": [*columns, *columns_of_transform(case)],
         "max_documents": max_documents,
         "framework": shape.framework,
         "reader": shape.reader,

@@ -15,10 +15,10 @@ from compare import Difference, check, compare_batch, compare_located, compare_v
 from dimensions import CELLS, Case, broken
 from jobs import MixtureJob, Pick, ViewJob, make_job
 from layouts import Shape, layout_of, options_of
-from middle import transformed
 from observations import Given
 from positions import NEVER, Cursor, GlobalBatch, by_cost, by_turns, rows_of
 from sources import Library, NothingLeftError
+from transforms import arrays_of_transform, transformed
 
 ROWS = {"refuse": 12, "pad": 13, "few": 2}  # of a global batch: 1, 2 and 3 ranks share 12
 MOST_STEPS = 5  # of each leg
@@ -298,6 +298,10 @@ class Leg:
             expected = batch_arrays(own, self.layout, rows, picks[0].window)
             if self.layout.kind in CELLS:
                 expected |= arrays_of_cells(own, self.layout.kind, rows)
+            expected |= arrays_of_transform(
+                self.case, own, [picks[each] for each in share], self.job.sources, self.run_.seed, rows,
+                picks[0].window, self.layout.metadata is not False,
+            )  # fmt: skip
             expected |= {
                 "indices": _numbers([picks[each].index for each in share], rows),
                 "epochs": _numbers([picks[each].epoch for each in share], rows),

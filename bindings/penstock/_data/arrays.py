@@ -35,6 +35,14 @@ class Corruption(NamedTuple):
     make: Callable[[np.dtype[Any]], _native.ColumnMaker]  # of the type of inputs and labels
 
 
+class GivenArray(NamedTuple):
+    """An array [rows, …] that functions of rows fill: the type of a row's values, and their axes."""
+
+    name: str
+    base: np.dtype[Any]
+    dims: tuple[int, ...]
+
+
 @dataclass(frozen=True)
 class Wanted:
     """What is asked of a view's batches: by a loader, or by `view.read`, whose are the defaults.
@@ -49,6 +57,7 @@ class Wanted:
         common: of fields that are not in `dtype`, the type that holds the values of all these views.
         sliced: whether rows are the part of a context-parallel rank.
         corruption: what makes other rows of the view's; None: nothing does.
+        given: arrays that functions of rows fill.
     """
 
     torch: Any = None
@@ -60,6 +69,7 @@ class Wanted:
     common: Mapping[str, np.dtype[Any]] | None = None
     sliced: bool = False
     corruption: Corruption | None = None
+    given: tuple[GivenArray, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -90,6 +100,7 @@ class BatchLayout:
     value_of: dict[str, ColumnPlace] = field(default_factory=dict)  # by the name of a column of documents
     column_of: dict[str, ColumnPlace] = field(default_factory=dict)  # by the name of an array
     per_span_of: dict[str, ColumnPlace] = field(default_factory=dict)  # by the name of a value of spans
+    given_of: dict[str, ColumnPlace] = field(default_factory=dict)  # by the name of what functions of rows fill
     cells: Cells | None = None  # what cells become; None: rows are windows or documents
 
     @property
@@ -133,6 +144,8 @@ def plan_layout(view: Any, wanted: Wanted) -> BatchLayout:
     layout: BatchLayout = view._arranged(_of_records(view, wanted), wanted)
     if wanted.corruption is not None:
         layout = _with_corruption(layout, wanted.corruption)
+    if wanted.given:
+        layout = _with_given(layout, view, wanted.given)
     return _with_values(layout) if wanted.eager else layout
 
 
@@ -201,6 +214,19 @@ def _with_corruption(layout: BatchLayout, corruption: Corruption) -> BatchLayout
     types = {"inputs": dtype, "labels": dtype, "attention_mask": np.dtype(np.int64)}
     made = {name: ColumnPlace(number, part, each) for part, (name, each) in enumerate(types.items())}
     return replace(layout, makers=(corruption.make(dtype),), column_of={**layout.column_of, **made})
+
+
+def _with_given(layout: BatchLayout, view: Any, given: tuple[GivenArray, ...]) -> BatchLayout:
+    taken = {*RESERVED_NAMES, *layout.types, *layout.column_of, *layout.per_span_of, *view.columns, "attention_mask"}
+    for name, *_ in given:
+        if name in taken:
+            raise InvalidArgumentError(
+                f"PerRow: a batch has the name {excerpt(name)!r} already, for a field, a column or another part of it"
+            )
+    before = len(layout.fields) + len(layout.computed.specs) + len(layout.makers)
+    makers = tuple(_native.make_given(each.base.str, list(each.dims)) for each in given)
+    places = {each.name: ColumnPlace(before + at, 0, each.base) for at, each in enumerate(given)}
+    return replace(layout, makers=layout.makers + makers, given_of=places)
 
 
 def _is_made(layout: BatchLayout, leaf: Leaf) -> bool:

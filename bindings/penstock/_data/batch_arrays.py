@@ -96,6 +96,8 @@ class BatchArrays:
             place = layout.value_of.get(name)
             values = self._given(self._native.values(at, dtype.base)) if place is None else self._column(place)
             found[name] = self._moved(values)
+        for name, place in layout.given_of.items():
+            found[name] = self._moved(self._column(place))
         for name in layout.computed.names:
             place = layout.per_span_of.get(name)
             found[name] = getattr(self, name) if place is None else self._moved(self._column(place))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -233,4 +233,47 @@ class SpanCorruption:
     pad: int = 0
 
 
-Column = CuSeqlens | PositionIds | DocumentIds | LossMask | Labels | PerSpan | FillInTheMiddle | SpanCorruption
+@dataclass(frozen=True)
+class PerRow:
+    """`batch.columns[name]`: arrays [rows, …] that a Python function makes of each row, ahead of the training loop.
+
+    `function(row, generator)` gets a `penstock.columns.Row`, all that the row's other columns are made of, and a
+    `numpy.random.Generator`, `numpy.random.default_rng([seed, epoch, observation])`: the loader's seed (of a mixture
+    the source's own), the row's epoch, and the observation's number in the whole view (`view.base_indices`). What it
+    returns must depend on these alone; then batches are the same on any ranks and after any resume. Several functions
+    get equal generators for a row.
+
+    It is called by threads of Python, or by processes, for batches that are read ahead. Rows of padding are zeros.
+    Where it raises, or returns anything else, `next` raises InvalidArgumentError, which names the observation, at the
+    batch that needs it; the batch comes again. Where a process ends, that is an IoError.
+
+    Attributes:
+        function: returns one array where there is one name, else a mapping of names.
+        arrays: {name: type of a row's array}: as `numpy.dtype` takes it, "f4" or ("f4", (3, 32, 32)). A value that it
+            does not hold is refused.
+        workers: how many threads or processes; None: this process's share of the cores. All `PerRow` of a loader have
+            the same ones.
+        processes: False: threads, for functions that let go of the GIL; True: processes, which import the function's
+            module; then it must pickle, and a script needs `if __name__ == "__main__":`.
+
+    Examples:
+        >>> import numpy as np, os, penstock, tempfile
+        >>> path = os.path.join(tempfile.mkdtemp(), "tokens.bin")
+        >>> np.arange(1000, dtype=np.uint16).tofile(path)
+        >>> view = penstock.open(path, dtype="u2").windows(6)
+        >>> def dropped(row, generator):
+        ...     return row["token"] * (generator.random(6) >= 0.3)
+        >>> column = penstock.columns.PerRow(dropped, {"dropped": ("i8", 6)})
+        >>> with penstock.Loader(view, 2, order="sequential", columns=[column], framework="numpy") as loader:
+        ...     next(loader).columns["dropped"].tolist()
+        [[0, 0, 0, 0, 4, 5], [6, 7, 8, 0, 0, 0]]
+    """
+
+    name: ClassVar[str] = "per_row"
+    function: Callable[..., Any]
+    arrays: Mapping[str, Any]
+    workers: int | None = None
+    processes: bool = False
+
+
+Column = CuSeqlens | PositionIds | DocumentIds | LossMask | Labels | PerSpan | FillInTheMiddle | SpanCorruption | PerRow

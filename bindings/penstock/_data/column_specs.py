@@ -16,6 +16,7 @@ from penstock._data.column_kinds import (
     FillInTheMiddle,
     Labels,
     LossMask,
+    PerRow,
     PerSpan,
     PositionIds,
     SpanCorruption,
@@ -32,7 +33,7 @@ _MOST_DOCUMENTS = (1 << 31) - 2  # int32 holds one value more
 
 _Sequence = CuSeqlens | PositionIds | DocumentIds
 _KINDS: dict[str, type[_Sequence]] = {each.name: each for each in (CuSeqlens, PositionIds, DocumentIds)}
-_WITH_OPTIONS = {each.name: each.__name__ for each in (LossMask, Labels, FillInTheMiddle, SpanCorruption)}
+_WITH_OPTIONS = {each.name: each.__name__ for each in (LossMask, Labels, FillInTheMiddle, SpanCorruption, PerRow)}
 
 
 def resolve(
@@ -45,7 +46,9 @@ def resolve(
             known, `max_documents` without `cu_seqlens`, a field that is not there, functions of metadata that the view
             does not read.
     """
-    wanted: list[Column] = [each for each in _wanted(columns) if not isinstance(each, FillInTheMiddle | SpanCorruption)]
+    wanted: list[Column] = [
+        each for each in _wanted(columns) if not isinstance(each, FillInTheMiddle | SpanCorruption | PerRow)
+    ]
     most = _most_documents(max_documents, wanted)
     if not wanted:
         return ComputedSpecs(), None
@@ -103,7 +106,7 @@ def _wanted(columns: Any) -> list[Column]:
     if isinstance(columns, str) or not isinstance(columns, Iterable):
         raise InvalidArgumentError(f'columns={columns!r:.80}: must be a list, such as ["cu_seqlens"]')
     wanted = [_column(each) for each in columns]
-    names = [each.name for each in wanted if not isinstance(each, LossMask | FillInTheMiddle)]
+    names = [each.name for each in wanted if not isinstance(each, LossMask | FillInTheMiddle | PerRow)]
     for name in names:
         if names.count(name) > 1:
             raise InvalidArgumentError(f"columns=: {excerpt(name)} is there twice")

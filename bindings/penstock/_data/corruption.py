@@ -12,7 +12,7 @@ import numpy as np
 from penstock._base.arguments import index, shown
 from penstock._base.errors import InvalidArgumentError
 from penstock._data.arrays import Corruption
-from penstock._data.column_kinds import FillInTheMiddle, SpanCorruption
+from penstock._data.column_kinds import FillInTheMiddle, PerRow, SpanCorruption
 from penstock._data.fields import leaves, row_field
 from penstock._native import ColumnMaker, make_span_corruption
 
@@ -36,7 +36,7 @@ def corruption_of(columns: Iterable[Any], view: Any, seed: int, sliced: bool) ->
     found = next((each for each in given if isinstance(each, SpanCorruption)), None)
     if found is None:
         return None
-    others = [shown(each) for each in given if not isinstance(each, SpanCorruption | FillInTheMiddle)]
+    others = [shown(each) for each in given if not isinstance(each, SpanCorruption | FillInTheMiddle | PerRow)]
     if others:
         raise InvalidArgumentError(
             f"columns=: {', '.join(others)}: of the rows' records, of which SpanCorruption makes other rows: leave "

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, cast, get_args
 
 from penstock import _native
 from penstock._base.arguments import index, one_of, ranges
-from penstock._base.errors import InvalidArgumentError
+from penstock._base.errors import InvalidArgumentError, IoError
 from penstock._base.ranks import Mesh, is_divided, refuse_worker, resolve
 from penstock._base.words import NoSampler, warn_over
 from penstock._data.batch import Batch
@@ -31,6 +31,7 @@ from penstock._load.options import BatchSize, Framework, OnMismatch, Reader, Tai
 from penstock._load.parallel import Balance, ContextParallel, resolve_balance, resolve_slice
 from penstock._load.positioned import Positioned
 from penstock._load.readers import native_reading
+from penstock._load.row_functions import RowThreads, source_rows
 from penstock._load.steered import Steered
 
 if TYPE_CHECKING:
@@ -172,10 +173,11 @@ class Loader(Steered, Positioned, Inspected, NoSampler, Generic[Given]):
         self._transform, self._on_mismatch = transform, on_mismatch
         self._endless = is_endless(view, epochs, per_epoch)
         is_sliced = self._part is not None
-        layouts, self._span_functions = plan_layouts(
-            view, torch, dtype, columns, max_documents, index("seed", seed), is_sliced
-        )
-        self._layout = layouts[0]
+        number = index("seed", seed)
+        planned = plan_layouts(view, torch, dtype, columns, max_documents, number, is_sliced)
+        self._layout, self._span_functions = planned.layouts[0], planned.spans
+        rows = planned.rows
+        self._rows = None if rows is None else RowThreads(rows, source_rows(view, number), self._layout)
         whole = 1 if uneven == "pad" else self.world_size
         sizes = batch_sizes(size, self._unit, view._window_changes(), whole)
         self._balance = resolve_balance(balance, view)
@@ -194,7 +196,8 @@ class Loader(Steered, Positioned, Inspected, NoSampler, Generic[Given]):
             allocate=pinned_allocator(torch) if pin_memory else None,
             slice=self._part,
             balance=self._balance,
-            **native_columns(layouts, view),
+            takers=0 if rows is None else rows.workers,
+            **native_columns(planned.layouts, view),
             **reading,
         )
         self._native = self._make_native(job=job)
@@ -229,10 +232,15 @@ class Loader(Steered, Positioned, Inspected, NoSampler, Generic[Given]):
                 batch, which then comes again; the batches that the caller holds leave no memory; a forked child, a
                 DataLoader's worker; closed.
         """
+        if self._rows is not None:
+            self._rows.serve(self._native.hand_over)
         try:
             native = self._native.next() if not self._is_profiled() else self._profiled_next()
-        except InvalidArgumentError:
+        except (InvalidArgumentError, IoError) as error:
             self._check_worker()  # which is forked, and gets the better advice
+            cause = None if self._rows is None else self._rows.cause_of(error)
+            if cause is not None:
+                raise error from cause
             raise
         if native is None:
             self._has_ended = True
@@ -302,6 +310,8 @@ class Loader(Steered, Positioned, Inspected, NoSampler, Generic[Given]):
             InvalidArgumentError: another thread is in next() of this loader.
         """
         self._native.close()
+        if self._rows is not None:
+            self._rows.close()
         self._is_closed = True
 
     def __enter__(self) -> Self:

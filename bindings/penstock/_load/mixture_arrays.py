@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,7 +20,22 @@ from penstock._data.span_functions import SpanFunctions
 from penstock._data.spans import parts_of
 from penstock._data.view import View
 from penstock._load.parallel import check_sliced
+from penstock._load.row_functions import RowFunctions, row_functions
 from penstock._native import MixtureOrder
+
+
+class Planned(NamedTuple):
+    """What a loader's batches are.
+
+    Attributes:
+        layouts: for each native source; they differ in what only a source can tell.
+        spans: what `next` calls for its columns.
+        rows: what threads of Python call for each row that is read ahead.
+    """
+
+    layouts: list[BatchLayout]
+    spans: SpanFunctions | None
+    rows: RowFunctions | None
 
 
 def plan_layouts(
@@ -31,10 +46,8 @@ def plan_layouts(
     max_documents: int | None,
     seed: int,
     sliced: bool = False,
-) -> tuple[list[BatchLayout], SpanFunctions | None]:
-    """The layout of a loader's batches for each native source, and what `next` calls for its columns.
-
-    Layouts differ in what only a source can tell.
+) -> Planned:
+    """The layout of a loader's batches for each native source, and the functions that its columns have.
 
     Raises:
         InvalidArgumentError: as `plan_layout` and `columns.resolve`; sources that make no one array; columns that
@@ -49,13 +62,19 @@ def plan_layouts(
     names = list(columns) if isinstance(columns, Iterable) and not isinstance(columns, str) else columns
     resolved = [resolve_columns(names, max_documents, each) for each in views]
     check_sources(names, list(view._views()))
+    rows = row_functions(names)
+    if rows is not None and sliced:
+        raise InvalidArgumentError(
+            "context_parallel: PerRow has functions of whole rows, of which this rank reads a part: leave one out"
+        )
+    given = () if rows is None else rows.arrays
     layouts = []
     for (name, each), (computed, _) in zip(view._views().items(), resolved, strict=True):
         own = MixtureOrder.source_seed(seed, name) if name else seed
         computed = computed._replace(middle=middle_of(names, each, name, own))
         corruption = corruption_of(names, each, own, sliced)
         layouts.append(
-            plan_layout(each, Wanted(torch, dtype, True, computed, seed, differ, common, sliced, corruption))
+            plan_layout(each, Wanted(torch, dtype, True, computed, seed, differ, common, sliced, corruption, given))
         )
     for each in layouts:
         if each.computed.middle is not None:
@@ -67,7 +86,7 @@ def plan_layouts(
         functions = functions._replace(paths=tuple(str(each.dataset.path) for each in views))
     for each in layouts if sliced else ():
         check_sliced(each.computed)
-    return layouts * len(view._windows()), functions
+    return Planned(layouts * len(view._windows()), functions, rows)
 
 
 def native_columns(layouts: list[BatchLayout], view: Loadable) -> dict[str, Any]:

@@ -1,0 +1,74 @@
+// HandOver: batches whose rows are in their place and that others finish before the consumer gets them: threads of
+// Python, which fill columns of their own.
+//
+// The engine puts a batch in; who takes rows of it gives them back, perhaps with an error. With the last ones the batch
+// is ready, or has failed. Rows of the oldest batch come first. Any thread.
+#pragma once
+
+#include "core/batch/batch.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+
+namespace penstock {
+
+class HandOver {
+ public:
+  /// Rows [first, last) of a batch.
+  struct Rows {
+    std::shared_ptr<Batch> batch;
+    std::uint64_t first = 0;
+    std::uint64_t last = 0;
+  };
+  using Finish = std::function<void(Batch&, const std::exception_ptr&)>;
+
+  /// `takers`: threads among which the rows of a batch are shared.
+  explicit HandOver(unsigned takers) : takers_(takers > 0 ? takers : 1) {}
+
+  // --- the engine's
+
+  /// `finish` is called for each batch, by the thread that gives its last rows back, until close().
+  void open(Finish finish);
+  /// Takers get nothing more, and what they give back is dropped: for good.
+  void close();
+  /// A batch with valid rows, all of them in their place.
+  void put(std::shared_ptr<Batch> batch);
+  /// Forgets what was not taken.
+  void cancel_all();
+  /// Whether nobody has rows of a batch.
+  [[nodiscard]] bool idle() const;
+
+  // --- the takers'
+
+  /// Rows to be finished; waits for some until `patience` is over. No batch: there were none.
+  Rows take(std::chrono::nanoseconds patience);
+  /// They are finished, or failed with this error: that of the lowest row is the batch's.
+  void give_back(const Rows& rows, const std::exception_ptr& error);
+  /// Whether close() was called: nothing will come any more.
+  [[nodiscard]] bool closed() const;
+
+ private:
+  struct Entry {
+    std::shared_ptr<Batch> batch;
+    std::uint64_t taken = 0;     // rows
+    std::uint64_t finished = 0;  // rows
+    std::uint64_t error_row = UINT64_MAX;
+    std::exception_ptr error = nullptr;
+  };
+
+  const unsigned takers_;
+  mutable std::mutex mutex_;
+  std::condition_variable filled_;
+  std::deque<Entry> entries_;  // in the order of put()
+  Finish finish_;
+  bool closed_ = false;
+};
+
+}  // namespace penstock
