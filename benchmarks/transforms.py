@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
+import time
 from functools import partial
 from typing import Any
 
 import penstock
-from document_columns import windows_per_second
+from document_columns import WARM_UP_BATCHES, loader, windows_per_second
 from penstock.columns import FillInTheMiddle, PerRow, SpanCorruption
 from results import Result, alternate, ratios, warm
-from workloads import TOKEN_BYTES, WINDOW, Corpora
+from workloads import BATCH, TOKEN_BYTES, WINDOW, Corpora
 
 
 def measure(corpora: Corpora) -> list[Result]:
@@ -41,16 +43,27 @@ def functions(corpora: Corpora, view: Any, processes: bool) -> tuple[float, ...]
     return alternate(corpora.size.repeats, [partial(windows_per_second, view, [column], corpora.size.seconds)])[0]
 
 
+def windows_per_cpu_second(view: Any, columns: list[Any], batches: int) -> float:
+    """Windows for a second of the process's processor time, of all threads: what others do then is left out."""
+    with loader(view, columns) as given:
+        for _ in itertools.islice(given, WARM_UP_BATCHES):
+            pass
+        begin = time.process_time()
+        for _ in itertools.islice(given, batches):
+            pass
+        return batches * BATCH / (time.process_time() - begin)
+
+
 def compared(
     corpora: Corpora, what: str, plain: Any, view: Any, columns: list[Any], at_least: float | None = 0.8
 ) -> list[Result]:
-    """Windows a second of `view` with the columns beside those of `plain`, in alternating repeats."""
-    runs = [partial(windows_per_second, each, given, corpora.size.seconds) for each, given in
+    """Processor time of a window of `view` with the columns beside that of `plain`, in alternating repeats."""
+    runs = [partial(windows_per_cpu_second, each, given, corpora.size.batches) for each, given in
             ((plain, []), (view, columns))]  # fmt: skip
     without, with_it = alternate(corpora.size.repeats, runs)
     return [
-        _line(f"windows beside {what}", "windows/s", without),
-        _line(what, "windows/s", with_it),
+        _line(f"windows beside {what}", "windows/CPU s", without),
+        _line(what, "windows/CPU s", with_it),
         _line(f"{what} / windows", "ratio", ratios(with_it, without), at_least=at_least),
     ]
 
