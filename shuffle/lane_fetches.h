@@ -25,10 +25,13 @@ class LaneFetches {
 
   /// The fetch of the position `offset` of an epoch.
   [[nodiscard]] std::uint64_t number(std::uint32_t epoch, std::uint64_t offset) const noexcept {
+    if (fetch_ == 1) return epoch * size_ + offset;  // no divisions
     return (epoch * of_a_lane_ + offset / lanes_ / fetch_) * lanes_ + offset % lanes_;
   }
   /// See Order::fetch_end.
-  [[nodiscard]] std::uint64_t end(std::uint64_t position) const { return fetches_end(size_, fetch_, lanes_, position); }
+  [[nodiscard]] std::uint64_t end(std::uint64_t position) const {
+    return fetch_ == 1 ? position + 1 : fetches_end(size_, fetch_, lanes_, position);
+  }
 
  private:
   std::uint64_t size_;
