@@ -76,7 +76,8 @@ FOREIGN = ("raw", "npy", "megatron")
 SEQUENCES = ("sequences", "bounded", "several", "end", "begin")
 BY_TOKEN = ("end", "begin")
 OWN = ("custom", "asked")
-DRAWS = ("weighted", "drawn", "balanced", "classes", "systematic", *OWN)
+TABLES = ("weighted", "drawn", "balanced", "classes", "systematic")
+DRAWS = (*TABLES, *OWN)  # an observation may come more than once an epoch, or never
 FUNCTIONS = ("answers", "quality", "several")
 CUTS = ("short", "cuts")
 
@@ -194,13 +195,15 @@ REFUSALS: tuple[Refusal, ...] = (
     refusal("a mixture's sources have epochs of their own", mix=but("mix", "none"), length=but("length", "endless")),
     refusal("documents are not cut into shorter windows", mix=CUTS, view=OF_DOCUMENTS),
     refusal("parts of packed rows are of one length", mix=CUTS, view=PACKED, part=but("part", "whole")),
-    refusal("arrays of packed rows are of one length", mix=CUTS, view=PACKED, order=(*DRAWS, "bucketed")),
+    refusal("arrays of packed rows are of one length", mix=CUTS, view=PACKED, order=(*TABLES, "bucketed")),
     refusal("costs are of observations that shorter windows cut", mix=CUTS, balance="given"),
     refusal("windows of random phases are not split", view="phase", part=("split", "held", "nested")),
     refusal("documents have no tokens to count a batch by", view=OF_DOCUMENTS, batch="tokens"),
     refusal("mixtures do not grow", mix=but("mix", "none"), growth=but("growth", "none")),
     refusal("files of other formats do not say how they grew", data=FOREIGN, growth=but("growth", "none")),
-    refusal("tables of all observations do not grow", order=DRAWS, growth=but("growth", "none")),
+    refusal(
+        "tables of all observations, and orders of one's own, do not grow", order=DRAWS, growth=but("growth", "none")
+    ),
     refusal("phases change with the length", view="phase", growth=but("growth", "none")),
     refusal("a selection does not say what it was before", part=("pick", "mask"), growth=but("growth", "none")),
     refusal(
