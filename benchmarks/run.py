@@ -19,6 +19,7 @@ import checks
 import cold
 import cold_blocks
 import counting
+import custom_order
 import document_columns
 import draws
 import importing
@@ -81,6 +82,7 @@ MEASUREMENTS = {
     "mixing": mixing.measure,
     "mixture": mixture.measure,
     "draws": draws.measure,
+    "custom": custom_order.measure,
     "learning": learning.measure,
     "cells": cells.measure,
     "packing": packing.measure,

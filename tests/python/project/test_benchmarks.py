@@ -50,6 +50,7 @@ EXPECTED: dict[str, tuple[set[str], set[tuple[str, str]]]] = {
     "mixing": ({"mixing"}, set()),
     "mixture": ({"mixture"}, {("mixture", "ratio"), ("mixture", "ns"), ("mixture", "ms"), ("mixture", "us")}),
     "draws": ({"draws"}, {("draws", "ratio")}),
+    "custom": ({"custom order"}, {("custom order", "ratio")}),
     "learning": ({"learning"}, {("learning", "right")}),
     "cells": ({"cells"}, {("cells", "ratio")}),
     "packing": ({"packing"}, {("packing", "µs"), ("packing", "%"), ("packing", "ratio")}),
@@ -105,7 +106,7 @@ def test_a_measurement_gives_its_lines_with_all_that_is_needed_to_judge_them(all
         assert line["repeats"] == len(line["values"]) >= 1
         assert line["lowest"] <= line["median"] <= line["highest"]
     without = ("permutation", "import", "opening", "shards", "ready", "columns", "metrics", "stalls", "remote",
-               "shuffle", "checks", "node", "mixture", "cells", "packing", "cache", "per-shard", "draws",
+               "shuffle", "checks", "node", "mixture", "cells", "packing", "cache", "per-shard", "draws", "custom",
                "token-files", "text", "transforms", "where")  # fmt: skip
     assert (folder / "charts" / f"benchmark-{measurement}.png").exists() == (measurement not in without)
     what_was_measured_is_plausible(measurement, {line["what"]: line["values"] for line in lines})
