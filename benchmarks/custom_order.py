@@ -28,17 +28,14 @@ def measure(corpora: Corpora) -> list[Result]:
     dataset = penstock.open(str(path), dtype="u4")
     with tempfile.TemporaryDirectory(prefix="penstock-custom-") as folder:
         file = Path(folder) / "order.npy"
-        results = []
+        observations = len(dataset.windows(WINDOW))
+        write_indices(file, count, observations)
+        begin = time.perf_counter()
+        order = orders.Custom(file)
+        seconds = time.perf_counter() - begin
+        results = [line("digest of the indices, made once", "s", (seconds,), count, count * 4)]
         for window, batch in ((WINDOW, BATCH), (SMALL_WINDOW, SMALL_BATCH)):
-            view = dataset.windows(window)
-            write_indices(file, count, len(view))
-            begin = time.perf_counter()
-            order = orders.Custom(file)
-            seconds = time.perf_counter() - begin
-            results += loaded(corpora, view, batch, order, count)
-            if window == WINDOW:
-                results.append(line("digest of the indices, made once", "s", (seconds,), count, count * 4))
-            del order
+            results += loaded(corpora, dataset.windows(window)[:observations], batch, order, count)
     return results
 
 
@@ -62,7 +59,6 @@ def line(
 
 def write_indices(file: Path, count: int, observations: int) -> None:
     """Random ones, as a shuffle that somebody made elsewhere."""
-    file.unlink(missing_ok=True)
     indices = np.lib.format.open_memmap(file, "w+", np.uint32, (count,))
     random = np.random.default_rng(0)
     for begin in range(0, count, AT_ONCE):
