@@ -154,7 +154,8 @@ class Choosing::Piece {
     std::vector<std::int32_t> codes(count_);
     dataset_.column_table->give(shard_, column, values(column), count_, reinterpret_cast<std::byte*>(codes.data()));
     std::vector<T> found(count_);
-    for (std::uint64_t i = 0; i < count_; ++i) found[i] = of_dataset[static_cast<std::size_t>(codes[i] + 1)];
+    for (std::uint64_t i = 0; i < count_; ++i)
+      found[i] = of_dataset[static_cast<std::size_t>(std::int64_t{codes[i]} + 1)];
     return found;
   }
 

@@ -24,7 +24,7 @@ std::uint64_t packed(const std::array<std::uint8_t, 64>& flags) noexcept {
   std::uint64_t word = 0;
   for (unsigned i = 0; i < 8; ++i) {
     std::uint64_t eight = 0;
-    std::memcpy(&eight, flags.data() + 8 * i, sizeof(eight));
+    std::memcpy(&eight, flags.data() + std::size_t{8} * i, sizeof(eight));
     word |= (eight * 0x0102040810204080U >> 56) << (8 * i);  // byte j goes to bit 56 + j
   }
   return word;

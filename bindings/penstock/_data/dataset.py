@@ -7,7 +7,6 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import numpy.typing as npt
 
 from penstock import _native
@@ -23,9 +22,9 @@ from penstock._data.features import Features
 from penstock._data.opened import Opened
 from penstock._data.packed import resolve as resolve_packed
 from penstock._data.packed_view import PackedView
+from penstock._data.sides import check_side
 from penstock._data.spans import Metadata
 from penstock._data.stored_columns import names_of
-from penstock._data.token_documents import doubt, refuse_other_side, shard_names
 from penstock._data.token_documents import find as find_documents
 from penstock._data.view import View
 from penstock._data.where import choose
@@ -34,8 +33,6 @@ from penstock._places.paths import PathLike
 
 if TYPE_CHECKING:
     from penstock._data.h5ad_in_place import FilesInPlace
-
-_MOST_SIDES = 64  # shards of which a record is read to see on which side of documents a token stands
 
 
 class Dataset(Opened):
@@ -331,22 +328,7 @@ class Dataset(Opened):
         return found
 
     def _check_side(self, bounds: Bounds) -> None:
-        """Looks at the stream's ends and at one record of each shard, or of some of very many.
-
-        See `refuse_other_side` and `doubt`.
-        """
-        ends = np.cumsum([each.records for each in self.shards])
-        begins = np.concatenate([[0], ends[:-1]])
-        numbers = np.flatnonzero(ends > begins)
-        if len(numbers) > _MOST_SIDES:  # each may be a request
-            numbers = numbers[np.linspace(0, len(numbers) - 1, _MOST_SIDES).astype(np.int64)]
-        sides = begins[numbers] if bounds.by == "end_of_document" else ends[numbers] - 1
-        found = WindowView(self, False, (), (), 1).read([0, self.records - 1, *sides.tolist()])
-        has = (found[bounds.field].reshape(2 + len(sides), -1) == bounds.value).all(axis=1).tolist()
-        refuse_other_side(self.path, bounds.by, bounds.value, *has[:2])
-        said = doubt(bounds.by, bounds.value, shard_names(self._native, numbers[has[2:]].tolist()))
-        if said is not None:
-            warn_caller(said)
+        check_side(self, bounds)
 
     def to_anndata(self, indices: npt.ArrayLike | None = None) -> Any:
         """Cells as AnnData in memory: records as X and layers, columns as obs and obsm, features as var.
