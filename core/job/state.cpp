@@ -3,6 +3,7 @@
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/job/cursor.h"
+#include "core/job/parsed_steering.h"
 #include "core/job/saved_json.h"
 
 #include <nlohmann/json.hpp>
@@ -354,13 +355,13 @@ std::optional<Steering> saved_steering(std::string_view saved, const JobText& no
           saved.substr(now.before.size(), saved.size() - now.before.size() - now.after.size());
       json said = {{"names", names}};
       said["stages"] = parse_json_strict(fmt::format("[{}]", list), "the state's job", kMaxJobBytes + 2);
-      return Steering::parse(said, names);
+      return parse_steering(said, names);
     }
     const json root = parse_json_strict(saved, "the state's job", kMaxJobBytes);
     const json* order = find_saved(root, "order");
     const json* steered = order == nullptr ? nullptr : find_saved(*order, "steered");
     if (steered == nullptr || !steered->is_object()) return std::nullopt;
-    return Steering::parse(*steered, names);
+    return parse_steering(*steered, names);
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::StateMismatch) throw;
     // No JSON at all is told when the rest is looked at.

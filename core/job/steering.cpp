@@ -2,25 +2,15 @@
 
 #include "core/base/digest.h"
 #include "core/base/error.h"
-#include "core/base/json.h"
-#include "core/job/position.h"
-#include "core/job/saved_json.h"
-
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <charconv>
 #include <numeric>
-#include <set>
 #include <string_view>
 #include <utility>
 
 namespace penstock {
 namespace {
-
-using nlohmann::json;
-
-constexpr std::uint64_t kMostWeightSum = std::uint64_t{1} << 62;
 
 std::string entry_text(const Steering::Entry& entry) {
   std::uint64_t common = 0;
@@ -29,44 +19,6 @@ std::string entry_text(const Steering::Entry& entry) {
   for (const std::uint64_t weight : entry.weights) fmt::format_to(std::back_inserter(text), ",{}", weight / common);
   text += ']';
   return text;
-}
-
-[[noreturn]] void refuse_steered(const std::string& why) {
-  raise(ErrorKind::Corruption, "job: order's steered: {}", why);
-}
-
-// Where each saved weight goes; the number of `names` where it goes nowhere.
-std::vector<std::size_t> places_of(const json& said, const std::vector<std::string>& names) {
-  std::vector<std::size_t> places;
-  std::set<std::string> seen;
-  for (const json& name : get_array(said, "names", "job: order's steered")) {
-    if (!name.is_string()) refuse_steered("a name is no text");
-    if (!seen.insert(name.get<std::string>()).second) refuse_steered("two sources have one name");
-    const auto at = std::find(names.begin(), names.end(), name.get_ref<const std::string&>());
-    places.push_back(static_cast<std::size_t>(at - names.begin()));
-  }
-  return places;
-}
-
-Steering::Entry parsed_entry(const json& stage, const json& said, const std::vector<std::size_t>& places,
-                             std::size_t sources) {
-  if (!stage.is_array() || stage.size() != places.size() + 1) refuse_steered("a stage is not [begin, weight, …]");
-  Steering::Entry entry;
-  entry.begin = as_u64(stage[0], "job: order's steered: a begin");
-  entry.weights.resize(sources);
-  std::uint64_t sum = 0;
-  for (std::size_t i = 0; i < places.size(); ++i) {
-    const std::uint64_t weight = as_u64(stage[i + 1], "job: order's steered: a weight");
-    if (weight >= kMostWeightSum || (sum += weight) >= kMostWeightSum) refuse_steered("weights beyond 2^62");
-    if (weight == 0) continue;
-    if (places[i] == sources) {
-      raise(ErrorKind::StateMismatch, "source {}: it has a weight from position {} on, but is not of the job now",
-            value_text(&said["names"][i], false), with_commas(entry.begin));
-    }
-    entry.weights[places[i]] = weight;
-  }
-  if (sum == 0) refuse_steered("a stage without weights");
-  return entry;
 }
 
 }  // namespace
@@ -217,22 +169,6 @@ std::string Steering::digest() const {
   Digest digest;
   for (const auto& chunk : chunks_) digest.update(std::string_view(chunk->text));
   return digest.hex();
-}
-
-Steering Steering::parse(const json& said, const std::vector<std::string>& names) {
-  const std::vector<std::size_t> places = places_of(said, names);
-  const Steering none(names);
-  Builder builder(none, 0);
-  std::uint64_t before = 0;
-  bool is_first = true;
-  for (const json& stage : get_array(said, "stages", "job: order's steered")) {
-    const Entry entry = parsed_entry(stage, said, places, names.size());
-    if (entry.begin > kMostPosition || (!is_first && entry.begin <= before)) refuse_steered("begins do not rise");
-    builder.add(entry.begin, entry_text(entry));
-    before = entry.begin;
-    is_first = false;
-  }
-  return builder.finish();
 }
 
 }  // namespace penstock

@@ -4,8 +4,6 @@
 // Text and numbers of 100,000 entries are a few MB; an entry is found in O(log). Immutable: any thread.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
-
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -49,10 +47,6 @@ class Steering {
   [[nodiscard]] std::uint64_t text_bytes() const;
   /// XXH3-128 of all of the text, in hex digits.
   [[nodiscard]] std::string digest() const;
-
-  /// {"names":[…],"stages":[[begin,weight,…],…]} as a state has it; untrusted. The entries are those of `names`. Throws
-  /// Corruption for what is none, StateMismatch for weights of a source that `names` lacks.
-  static Steering parse(const nlohmann::json& said, const std::vector<std::string>& names);
 
  private:
   static constexpr std::size_t kChunk = 128;

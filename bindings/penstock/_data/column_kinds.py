@@ -222,7 +222,7 @@ class SpanCorruption:
         >>> spans = penstock.columns.SpanCorruption([99, 98], density=0.3, mean_length=2, end=1)
         >>> batch = next(penstock.Loader(view, 1, order="sequential", columns=[spans], framework="numpy"))
         >>> batch.inputs.tolist(), batch.labels.tolist()
-        ([[2, 3, 4, 99, 7, 8, 9, 10, 11, 98, 1]], [[99, 5, 6, 98, 12, 13, 1]])
+        ([[2, 99, 6, 7, 8, 9, 10, 11, 12, 98, 1]], [[99, 3, 4, 5, 98, 13, 1]])
     """
 
     name: ClassVar[str] = "span_corruption"

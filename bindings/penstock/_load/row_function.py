@@ -15,6 +15,10 @@ from penstock._data.dtype import fit
 from penstock._data.given_row import Row, RowFacts, RowSpan
 
 
+class WorkerEndedError(Exception):
+    """A process of functions of rows ended while it had one."""
+
+
 class GivenRow(NamedTuple):
     """A row on its way to functions, as it goes to processes."""
 

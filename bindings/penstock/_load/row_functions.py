@@ -6,8 +6,7 @@ import pickle
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from multiprocessing import current_process
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,8 +22,10 @@ from penstock._data.dtype import numpy_dtype
 from penstock._data.fields import stored_dtype
 from penstock._data.given_row import RowFacts, RowSpan, fields_of
 from penstock._data.spans import Spans
-from penstock._load.row_function import GivenRow, RowFunction
-from penstock._load.row_process import RowProcess, WorkerEndedError
+from penstock._load.row_function import GivenRow, RowFunction, WorkerEndedError
+
+if TYPE_CHECKING:
+    from penstock._load.row_process import RowProcess
 
 _MOST_WORKERS = 1 << 10
 _SAME_WORDS = 200  # of messages, which are cut
@@ -73,13 +74,19 @@ def row_functions(columns: Iterable[Any]) -> RowFunctions | None:
         raise InvalidArgumentError(f"PerRow(processes={shown(processes)}): must be True or False")
     workers = found[0].workers
     count = default_threads() if workers is None else index("PerRow: workers", workers, 1, _MOST_WORKERS)
-    if processes and current_process().daemon:
+    if processes and _is_daemon():
         raise InvalidArgumentError(
             "PerRow(processes=True): this process, a worker of a DataLoader, may start none: leave processes= out"
         )
     for each in functions if processes else ():
         _check_pickles(each)
     return RowFunctions(functions, count, processes)
+
+
+def _is_daemon() -> bool:
+    from multiprocessing import current_process  # which nothing else of a loader needs
+
+    return current_process().daemon
 
 
 def _function(given: PerRow) -> Any:
@@ -257,6 +264,8 @@ class _Worker:
 
     def _made_elsewhere(self, rows: list[GivenRow]) -> Iterator[list[npt.NDArray[Any]]]:
         if self._process is None:
+            from penstock._load.row_process import RowProcess  # 12 ms with multiprocessing
+
             self._process = RowProcess(self._functions.functions)
         try:
             yield from self._process.call(rows)

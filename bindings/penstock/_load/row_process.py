@@ -14,14 +14,10 @@ from typing import Any, NoReturn
 import numpy.typing as npt
 
 from penstock._base.processes import GUARD, BoundProcess, how_it_ended, surroundings_of_workers
-from penstock._load.row_function import GivenRow, RowFunction
+from penstock._load.row_function import GivenRow, RowFunction, WorkerEndedError
 
 _starting = threading.Lock()  # the environment of children is the process's
 _READY = "ready"
-
-
-class WorkerEndedError(Exception):
-    """The process ended while it had a row."""
 
 
 class RowProcess:

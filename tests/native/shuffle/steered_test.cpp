@@ -1,6 +1,7 @@
 // Weights that are set while a mixture runs: plans, orders and jobs with them, against lists of as many stages.
 #include "core/base/error.h"
 #include "core/job/job.h"
+#include "core/job/parsed_steering.h"
 #include "core/job/steering.h"
 #include "order_checks.h"
 #include "shuffle/mixture.h"
@@ -72,7 +73,7 @@ TEST(Steering, KeepsWhatWasSetLastAtEachPosition) {
   }
   EXPECT_EQ(steering.count_before(Order::kNever), wanted.size());
   const json said = {{"names", kNames}, {"stages", json::parse("[" + text_of(steering) + "]")}};
-  const Steering again = Steering::parse(said, kNames);
+  const Steering again = parse_steering(said, kNames);
   EXPECT_EQ(text_of(again), text_of(steering));
   EXPECT_EQ(again.digest(), steering.digest());
   EXPECT_EQ(again.common(steering), wanted.size());
@@ -86,7 +87,7 @@ TEST(Steering, KeepsWhatWasSetLastAtEachPosition) {
 
 TEST(Steering, WhatIsReadIsChecked) {
   const auto expect = [](const char* said, ErrorKind kind, const char* words) {
-    testing::expect_error([&] { (void)Steering::parse(json::parse(said), kNames); }, kind, words);
+    testing::expect_error([&] { (void)parse_steering(json::parse(said), kNames); }, kind, words);
   };
   expect(R"({"names":["web"]})", ErrorKind::Corruption, "stages");
   expect(R"({"names":["web"],"stages":[[0,1,1]]})", ErrorKind::Corruption, "not [begin, weight, …]");
@@ -98,7 +99,7 @@ TEST(Steering, WhatIsReadIsChecked) {
   expect(R"({"names":["web","web"],"stages":[]})", ErrorKind::Corruption, "one name");
   expect(R"({"names":["new"],"stages":[[40,1]]})", ErrorKind::StateMismatch,
          "source new: it has a weight from position 40");
-  const Steering other = Steering::parse(json::parse(R"({"names":["new","code"],"stages":[[40,0,8]]})"), kNames);
+  const Steering other = parse_steering(json::parse(R"({"names":["new","code"],"stages":[[40,0,8]]})"), kNames);
   EXPECT_EQ(text_of(other), "[40,0,1,0]");
 }
 

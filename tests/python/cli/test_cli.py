@@ -158,7 +158,7 @@ def test_where_documents_begin_is_kept_unless_none_is_said(
 def test_dry_run_shows_three_documents_and_writes_nothing(corpus: Corpus, tmp_path: Path) -> None:
     command = ["write", corpus.jsonl, "--out", tmp_path / "out", *corpus.options("--dry-run")]
     found, expected = run_json(*command), documents_of(corpus.dataset)
-    assert set(found) == {"documents", "sample", "estimated", "rests_on"}
+    assert set(found) == {"documents", "sample", "estimated", "rests_on", "notes"} and found["notes"] == []
     assert [(each["ids"], each["metadata"]) for each in found["documents"]] == expected[:3]
     assert [each["text"] for each in found["documents"]] == [row["text"] + END for row in corpus.rows[:3]]
     estimated = found["estimated"]
@@ -582,7 +582,18 @@ JSON = {
     "convert": ("convert {data} --layout ids --out {out}", json_of_new),
     "shuffle": ("shuffle {data} --seed 1 --documents --out {out}", json_of_new),
 }
-OF_OTHERS = {"annotate", "cache", "commit", "query", "export", "import", "mix", "trace", "view"}  # test_query, …
+OF_OTHERS = {
+    "annotate",
+    "cache",
+    "commit",
+    "query",
+    "export",
+    "import",
+    "mix",
+    "ranks",
+    "trace",
+    "view",
+}  # test_query, …
 
 
 def test_every_command_has_its_test_of_json() -> None:
