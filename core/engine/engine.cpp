@@ -65,7 +65,7 @@ Engine::~Engine() {
 
 void Engine::stop() {
   cancel_all();
-  if (hand_over_) hand_over_->close();
+  if (hand_over_) hand_over_->detach();
   dispatch_.dismiss();
   for (const auto& each : threads_) {
     if (each->thread.joinable()) each->thread.join();

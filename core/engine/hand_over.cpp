@@ -10,12 +10,17 @@ void HandOver::open(Finish finish) {
   finish_ = std::move(finish);
 }
 
+void HandOver::detach() {
+  const std::lock_guard lock(mutex_);
+  finish_ = nullptr;
+  entries_.clear();
+}
+
 void HandOver::close() {
+  detach();
   {
     const std::lock_guard lock(mutex_);
     closed_ = true;
-    finish_ = nullptr;
-    entries_.clear();
   }
   filled_.notify_all();
 }
@@ -23,7 +28,8 @@ void HandOver::close() {
 void HandOver::put(std::shared_ptr<Batch> batch) {
   {
     const std::lock_guard lock(mutex_);
-    if (closed_) return;
+    // Who cancels sets the flag before cancel_all(), so that one of the two sees the batch.
+    if (!finish_ || batch->cancelled) return;
     entries_.push_back({std::move(batch)});
   }
   filled_.notify_all();  // its rows are for several

@@ -34,11 +34,13 @@ class HandOver {
 
   // --- the engine's
 
-  /// `finish` is called for each batch, by the thread that gives its last rows back, until close().
+  /// `finish` is called for each batch, by the thread that gives its last rows back, until detach() or close().
   void open(Finish finish);
+  /// Forgets all batches: takers wait for those of the next engine.
+  void detach();
   /// Takers get nothing more, and what they give back is dropped: for good.
   void close();
-  /// A batch with valid rows, all of them in their place.
+  /// A batch with valid rows, all of them in their place; nothing is done with one that is cancelled.
   void put(std::shared_ptr<Batch> batch);
   /// Forgets what was not taken.
   void cancel_all();

@@ -184,7 +184,8 @@ std::uint64_t Loader::set_weights(std::uint64_t position, std::vector<std::uint6
           "at= out, or give a position from there on",
           with_commas(position), with_commas(position_));
   }
-  if (job_->order().steering() && position >= job_->cursor().run_end()) return position;
+  const std::uint64_t end = job_->cursor().run_end();
+  if (job_->order().steering() && (position >= end || job_->order().change_begin(position) >= end)) return position;
   auto changed = std::make_shared<const Job>(job_->with_weights(position, std::move(weights)));
   job_ = std::move(changed);
   for_end_ = job_->cursor().run_end();  // a mixture's, which its caps may have moved

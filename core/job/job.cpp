@@ -103,6 +103,14 @@ std::shared_ptr<const Job> Job::with_saved(const State& state) const {
   if (!own) return nullptr;
   const std::optional<Steering> saved = saved_steering(state.job, *text_, own->names());
   if (!saved) return nullptr;
+  for (std::size_t i = saved->count_before(state.position); i < saved->size(); ++i) {
+    const std::uint64_t begin = saved->begin(i);
+    if (order_->change_begin(begin) == begin) continue;
+    raise(ErrorKind::StateMismatch,
+          "weights were set from position {} on, which is within a group of this job's stages: keep the group and the "
+          "begins of stages before it",
+          with_commas(begin));
+  }
   try {
     return std::make_shared<const Job>(with_steering(saved->with_later(*own, own->count_before(state.position))));
   } catch (const Error& error) {

@@ -66,6 +66,36 @@ Test<T> float_test(Comparison what, const Number& number) {
   }
 }
 
+bool is_whole(std::string_view digits) {
+  return std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+// The digits of a number like 9007199254740993.0 or 1.5e3, which a double might round; "" where it is no integer of at
+// most 20 digits.
+std::string whole_digits(std::string_view digits) {
+  constexpr std::int64_t kMostDigits = 20;
+  const std::size_t mark = std::min(digits.find_first_of("eE"), digits.size());
+  std::int64_t exponent = 0;
+  if (mark < digits.size()) {
+    const char* begin = digits.data() + mark + 1;
+    if (begin < digits.data() + digits.size() && *begin == '+') ++begin;
+    const auto [stop, failed] = std::from_chars(begin, digits.data() + digits.size(), exponent);
+    if (failed != std::errc() || stop != digits.data() + digits.size()) return {};
+  }
+  std::string found(digits.substr(0, mark));
+  if (const std::size_t point = found.find('.'); point != std::string::npos) {
+    exponent -= static_cast<std::int64_t>(found.size() - point - 1);
+    found.erase(point, 1);
+  }
+  if (!is_whole(found)) return {};
+  found.erase(0, found.find_first_not_of('0'));
+  if (found.empty()) return "0";
+  for (; exponent < 0 && found.back() == '0'; ++exponent) found.pop_back();
+  if (exponent < 0 || exponent > kMostDigits || found.size() + static_cast<std::size_t>(exponent) > kMostDigits)
+    return {};
+  return found.append(static_cast<std::size_t>(exponent), '0');
+}
+
 }  // namespace
 
 Comparison opposite(Comparison what) noexcept {
@@ -96,11 +126,14 @@ std::string_view sign_of(Comparison what) noexcept {
 
 std::optional<Number> Number::parse(std::string_view digits) {
   const char* const end = digits.data() + digits.size();
-  if (std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; })) {
+  if (is_whole(digits)) {
     std::uint64_t value = 0;
     const auto [stop, failed] = std::from_chars(digits.data(), end, value);
     if (failed != std::errc() || stop != end) return std::nullopt;
     return Number(Wide{value});
+  }
+  if (const std::string whole = whole_digits(digits); !whole.empty()) {
+    if (const std::optional<Number> found = parse(whole)) return found;
   }
   double value = 0;
   const auto [stop, failed] = std::from_chars(digits.data(), end, value);

@@ -31,7 +31,7 @@ def transform_of(case: Case) -> Transform | None:
     if case["transform"] not in ("fim", "spm"):
         return None
     told = case["transform"] == "fim"
-    in_view = case["view"] in WINDOWS
+    in_view = case["view"] in WINDOWS or case["data"] in NO_SPANS  # the token that tells documents
     last = datasets.END if told or (in_view and case["columns"] == "end") else None
     first = datasets.END if in_view and case["columns"] == "begin" else None
     rates = (0.7, 0.4) if told else (1.0, 1.0)

@@ -7,6 +7,7 @@ import json
 import keyword
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -95,6 +96,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except click.ClickException as error:
         return _report(given, _usage_line(error), EXIT_USAGE)
     except (KeyboardInterrupt, click.Abort) as error:
+        # Ctrl-C between a writer's making and its `with`: the line below says all that there is to say.
+        warnings.filterwarnings("ignore", "(?s).*it was never closed", RuntimeWarning)
         return _report(given, str(error) or "interrupted", EXIT_INTERRUPTED)
     except BrokenPipeError:
         # The reader of our output is gone, as in `penstock show … | head`: the rest is dropped.

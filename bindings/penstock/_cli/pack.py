@@ -98,7 +98,7 @@ Example:
 )
 @click.option(
     "--max-documents",
-    type=click.IntRange(2),
+    type=click.IntRange(1),
     metavar="N",
     help="Sequences of a row at most: its documents, and what is left of it. Default: any number.",
 )

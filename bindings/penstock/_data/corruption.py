@@ -84,14 +84,20 @@ def _make(
     given: SpanCorruption, field: str, density: float, mean_length: float, seed: int, dtype: np.dtype[Any]
 ) -> ColumnMaker:
     most = int(np.iinfo(dtype).max)
+    sentinels = _sentinels(given.sentinels, most)
+    end = None if given.end is None else index("SpanCorruption: end", given.end, 0, most)
+    pad = index("SpanCorruption: pad", given.pad, 0, most)
+    for name, token in (("end", end), ("pad", pad)):
+        if token in sentinels:
+            raise InvalidArgumentError(f"SpanCorruption({name}={token}): it is a sentinel, too: give another token")
     return make_span_corruption(
         field=field,
         type=dtype.str,
         density=density,
         mean_length=mean_length,
-        sentinels=_sentinels(given.sentinels, most),
-        end=None if given.end is None else index("SpanCorruption: end", given.end, 0, most),
-        pad=index("SpanCorruption: pad", given.pad, 0, most),
+        sentinels=sentinels,
+        end=end,
+        pad=pad,
         seed=seed,
     )
 
@@ -104,7 +110,8 @@ def _sentinels(given: Any, most: int) -> list[int]:
     if not 0 < len(given) <= _MOST_SENTINELS:
         raise InvalidArgumentError(f"SpanCorruption: {len(given):,} sentinels: must be from 1 to {_MOST_SENTINELS:,}")
     found = [index(f"SpanCorruption: sentinels[{at}]", each, 0, most) for at, each in enumerate(given)]
-    if len(set(found)) < len(found):
-        twice = next(each for each in found if found.count(each) > 1)
+    numbers, counts = np.unique(found, return_counts=True)
+    if len(numbers) < len(found):
+        twice = numbers[counts > 1][0]
         raise InvalidArgumentError(f"SpanCorruption: the sentinel {twice} is there twice: each span has its own")
     return found

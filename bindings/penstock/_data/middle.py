@@ -115,8 +115,9 @@ def _spec(given: FillInTheMiddle, view: Any, seed: int) -> FillInTheMiddleSpec:
         raise InvalidArgumentError(f"FillInTheMiddle({said}): must be three different tokens")
     stays = {side: None if getattr(given, side) is None else token(side) for side in _SIDES}
     bounds = _bounds(stays, view, field)
-    if bounds.by in stays and stays[bounds.by] is None:
-        stays[bounds.by] = bounds.value
+    for told in (bounds, view.dataset._bounds):  # of windows their own, of documents and packed rows their dataset's
+        if told is not None and told.by in stays and stays[told.by] is None:
+            stays[told.by] = told.value
     end = (view.dataset.tokenizer or {}).get("end_of_document")
     if stays["end_of_document"] is None and end is not None:
         stays["end_of_document"] = index("end_of_document", end, 0, (1 << 63) - 1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -244,7 +243,8 @@ class Mixture(Loadable):
 
     def _of_job(self, job: _native.Job) -> Mixture:
         """This mixture as it comes out with the weights that were set in a job of it."""
-        found = copy.copy(self)
+        found = object.__new__(Mixture)  # copy.copy() would make it again
+        found.__dict__.update(self.__dict__)
         plan = job.mixture_plan
         assert plan is not None
         found._plan = plan

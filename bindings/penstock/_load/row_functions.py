@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import pickle
 import threading
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,7 +16,7 @@ import numpy.typing as npt
 
 from penstock import _native
 from penstock._base.arguments import index, shown
-from penstock._base.errors import InvalidArgumentError
+from penstock._base.errors import InvalidArgumentError, IoError
 from penstock._base.resources import default_threads
 from penstock._base.words import excerpt
 from penstock._data.arrays import BatchLayout, GivenArray
@@ -29,7 +32,7 @@ if TYPE_CHECKING:
 
 _MOST_WORKERS = 1 << 10
 _SAME_WORDS = 200  # of messages, which are cut
-_JOIN_SECONDS = 10.0  # for a function that is at work when its loader is closed
+_JOIN_SECONDS = 10.0  # for functions that are at work when their loader is closed
 
 
 @dataclass(frozen=True)
@@ -161,23 +164,30 @@ class RowThreads:
         self._places = [layout.given_of[each.name].number for each in functions.arrays]
         self._decoders = layout.decoders
         self._hand_over: Any = None
+        self._are_started = False
         self._threads: list[threading.Thread] = []
         self._workers: list[_Worker] = []
 
     def serve(self, hand_over: Any) -> None:
         """Starts the threads, if those of this hand-over do not run."""
-        if hand_over is self._hand_over:
+        if hand_over is not self._hand_over:  # those of another one ended with it
+            self._hand_over, self._workers, self._threads, self._are_started = hand_over, [], [], False
+        if self._are_started:
             return
-        self._hand_over = hand_over
-        self._workers = [
-            _Worker(hand_over, self._functions, self._sources, self._places, self._decoders)
-            for _ in range(self._functions.workers)
-        ]
-        self._threads = []
-        for number, worker in enumerate(self._workers):
-            thread = threading.Thread(target=worker.run, name=f"penstock-rows-{number}", daemon=True)
+        while len(self._threads) < self._functions.workers:
+            worker = _Worker(hand_over, self._functions, self._sources, self._places, self._decoders)
+            name = f"penstock-rows-{len(self._threads)}"
+            thread = threading.Thread(target=worker.run, name=name, daemon=True)
+            try:
+                thread.start()
+            except RuntimeError as error:  # the system has no more threads
+                if not self._threads:
+                    words = f"PerRow: no thread can be started: {error}; use fewer threads="
+                    raise IoError(errno.EAGAIN, words) from None
+                break
+            self._workers.append(worker)
             self._threads.append(thread)
-            thread.start()
+        self._are_started = True
 
     def cause_of(self, error: Exception) -> BaseException | None:
         """What a function raised, of which `error` is said."""
@@ -192,9 +202,10 @@ class RowThreads:
         """Waits for the threads, whose hand-over is closed; processes are ended at once."""
         for worker in self._workers:
             worker.end_process()
+        end = time.monotonic() + _JOIN_SECONDS
         for thread in self._threads:
             if thread is not threading.current_thread():
-                thread.join(_JOIN_SECONDS)
+                thread.join(max(0.0, end - time.monotonic()))
         self._threads, self._workers, self._hand_over = [], [], None
 
 
@@ -296,12 +307,15 @@ class _Worker:
         return GivenRow(fields, facts, found)
 
     def _words(self, taken: Any, row: int, error: BaseException) -> str:
+        """What is said of an error; of one whose own words cannot be had, its kind. Raises nothing."""
         number, _, epoch, source, _ = taken.row_facts(row)
         called = ", ".join(each.called for each in self._functions.functions)
-        why = str(error) if isinstance(error, InvalidArgumentError | WorkerEndedError) else (
-            f"{type(error).__name__}: {excerpt(error)}"
-        )  # fmt: skip
-        return f"{called}: observation {number:,} of {self._sources[source].path} in epoch {epoch}: {why}"
+        why = type(error).__name__
+        with suppress(BaseException):
+            is_said = isinstance(error, InvalidArgumentError | WorkerEndedError)
+            why = str(error) if is_said else f"{why}: {excerpt(error)}"
+        said = f"{called}: observation {number:,} of {self._sources[source].path} in epoch {epoch}: {why}"
+        return said.encode("utf-8", "backslashreplace").decode()
 
 
 def _of_function(error: BaseException) -> Any:

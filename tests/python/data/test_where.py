@@ -176,6 +176,10 @@ def test_integers_of_64_bits_without_sign_are_exact(tmp_path: Path) -> None:
             is_so = {"=": exact.__eq__, ">": exact.__lt__, "<=": exact.__ge__}[sign]
             wanted = [number for number, value in enumerate(values) if is_so(value)]
             assert dataset.where(f"id {sign} {literal!r}").numbers.tolist() == wanted, (sign, literal)
+    for literal in ("9007199254740993.0", "9007199254740993000e-3", "9.007199254740993e+15", "0.9007199254740993e16"):
+        assert dataset.where(f"id = {literal}").numbers.tolist() == [2], literal
+        assert dataset.where(f"id > {literal}").numbers.tolist() == [3, 4, 5, 6], literal
+    assert dataset.where("id < 18446744073709551616.0 and id > 0.00").numbers.tolist() == [1, 2, 3, 4, 5, 6]
     wanted = [n for n, value in enumerate(values) if value == int(float(value))]
     assert dataset.where("id = near").numbers.tolist() == wanted
     assert len(dataset.where("signed < id")) == len(values)

@@ -147,6 +147,8 @@ BAD = [
     (SpanCorruption([5, 6, 5]), "the sentinel 5 is there twice"),
     (SpanCorruption([5, 6]), "2 sentinels for 3 spans of a window of 64"),
     (SpanCorruption(SENTINELS, end=-2), "end=-2: must be from 0"),
+    (SpanCorruption([5, 6, 7], end=6), r"end=6\): it is a sentinel, too"),
+    (SpanCorruption([5, 6, 0]), r"pad=0\): it is a sentinel, too"),
     (SpanCorruption(SENTINELS, pad="x"), "pad='x': must be an integer"),
 ]
 

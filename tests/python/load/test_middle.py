@@ -145,6 +145,28 @@ def test_a_token_tells_the_documents_of_a_stream(tmp_path, side, where):
         assert set(np.flatnonzero(batch.inputs.reshape(-1) == 9)) <= set(ends.tolist())  # none moved
 
 
+@pytest.mark.parametrize("side", ["end_of_document", "begin_of_document"])
+@pytest.mark.parametrize("kind", ["documents", "packed"])
+def test_the_token_that_told_a_streams_documents_stays_at_its_place(tmp_path, side, kind):
+    random, is_end = np.random.default_rng(1), side.startswith("end")
+    documents = [random.integers(10, 200, int(random.integers(8, 60))) for _ in range(50)]
+    parts = [each for tokens in documents for each in ((tokens, [9]) if is_end else ([9], tokens))]
+    np.concatenate(parts).astype("u2").tofile(tmp_path / "tokens.bin")
+    dataset = penstock.open(tmp_path / "tokens.bin", dtype="u2")
+    view = dataset.documents(**{side: 9}) if kind == "documents" else dataset.packed(64, **{side: 9})
+    column = FillInTheMiddle(PRE, MID, SUF, rate=1)
+    seen = 0
+    for batch in penstock.Loader(view, 3, seed=2, epochs=1, columns=[column], framework="numpy"):
+        tokens = np.asarray(batch["token"]).reshape(-1) if kind == "documents" else batch["token"]
+        for span in batch.spans:
+            row = tokens if kind == "documents" else tokens[span.row]
+            begin = int(batch.offsets[span.row]) if kind == "documents" else 0
+            piece = row[begin + span.start : begin + span.stop].tolist()
+            assert piece.index(9) == (len(piece) - 1 if is_end else 0) and piece.count(9) == 1
+            seen += 1
+    assert seen == 50
+
+
 def test_one_source_of_a_mixture_is_rearranged_and_the_others_are_as_they_are(corpus):
     view = corpus.windows(32, lookahead=1)
     sources = {"web": view, "code": view, "other": view}

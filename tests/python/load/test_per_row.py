@@ -185,6 +185,71 @@ def test_an_error_is_raised_at_its_batch_which_comes_again(corpus, processes):
         assert next(loader).columns["x"].tolist() == [9, 10, 11]
 
 
+class WordlessError(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+def half_a_character(row: Row, generator: np.random.Generator) -> Any:
+    raise penstock.InvalidArgumentError("\udc80")
+
+
+def no_words(row: Row, generator: np.random.Generator) -> Any:
+    raise WordlessError
+
+
+@pytest.mark.parametrize(
+    ("function", "words"), [(no_words, "epoch 0: WordlessError$"), (half_a_character, r"epoch 0: \\udc80$")]
+)
+def test_an_error_whose_words_cannot_be_had_is_raised_all_the_same(corpus, function, words):
+    column = PerRow(function, {"x": "f4"}, workers=1)
+    with penstock.Loader(corpus.windows(16), 3, columns=[column], framework="numpy") as loader:
+        for _ in range(2):
+            with pytest.raises(penstock.InvalidArgumentError, match=words):
+                next(loader)
+
+
+@pytest.mark.parametrize("left", [0, 1])
+def test_threads_that_cannot_be_started_are_fewer_or_an_error_after_which_it_goes_on(corpus, monkeypatch, left):
+    start, started = threading.Thread.start, []
+
+    def refused(thread: threading.Thread) -> None:
+        if thread.name.startswith("penstock-rows"):
+            started.append(thread)
+            if len(started) == left + 1:
+                raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    column = PerRow(lambda row, generator: row.index, {"x": "f4"}, workers=3)
+    with penstock.Loader(corpus.windows(16), 3, order="sequential", columns=[column], framework="numpy") as loader:
+        if left == 0:
+            with pytest.raises(penstock.IoError, match=r"no thread can be started: .* use fewer"):
+                next(loader)
+        assert next(loader).columns["x"].tolist() == [0, 1, 2]
+        assert len(alive()) == (3 if left == 0 else 1)
+
+
+def test_closing_waits_once_for_all_that_are_at_work(corpus, monkeypatch):
+    monkeypatch.setattr("penstock._load.row_functions._JOIN_SECONDS", 0.5)
+    end = threading.Event()
+    column = PerRow(lambda row, generator: end.wait(20), {"x": "f4"}, workers=4)
+    loader = penstock.Loader(corpus.windows(16), 8, columns=[column], framework="numpy")
+    waiting = threading.Thread(target=lambda: next(loader, None), daemon=True)
+    waiting.start()
+    while len(alive()) < 4:
+        time.sleep(0.01)
+    time.sleep(0.1)
+    threads = loader._rows
+    assert threads is not None
+    begin = time.monotonic()
+    threads.close()
+    assert time.monotonic() - begin < 1.5
+    end.set()
+    waiting.join(20)
+    loader.close()
+
+
 def test_a_function_that_recovers_gives_the_batch(corpus):
     failed = []
 

@@ -431,3 +431,34 @@ def test_the_command_line_tells_what_was_set(tmp_path, datasets, capsys):
     batch = next(steered)
     assert [(mixture.names.index(row["source"]), row["epoch"], row["index"]) for row in told] == rows(batch)
     assert main([*command[:-1], str(path)]) == 2
+
+
+@pytest.mark.parametrize("end", [None, 398])
+def test_in_the_last_short_group_nothing_changes(tmp_path, end):
+    for number, name in enumerate("ab"):
+        np.random.default_rng(number).integers(0, 999, 400).astype("u2").tofile(tmp_path / f"{name}.bin")
+    views = {name: penstock.open(tmp_path / f"{name}.bin", dtype="u2").windows(20) for name in "ab"}
+    stages = [Stage({"a": 1, "b": 1}, window=5)]
+    mixture = Mixture(views, stages, epochs={"a": 2, "b": 2}, group=16, end=end, steered=True)
+    with loader(mixture, global_batch_size=5) as running:
+        for _ in running:
+            begins = running.set_weights({"a": 1, "b": 2})
+            assert begins % 64 == 0 or running.position > running.stages[-1].begin
+        assert running.position == mixture.run_end
+
+
+def test_weights_that_begin_in_another_group_are_refused_at_the_load(views):
+    def steered(group: int) -> Mixture:
+        stages = [Stage({"web": 1}), Stage({"web": 1}, window=16, at=200)]
+        return Mixture(views, stages, end=5000, group=group, steered=True)
+
+    with loader(steered(8)) as running:
+        next(running)
+        begin = running.set_weights({"code": 1}, at=225)
+        state = running.state_dict()
+    assert begin == 232
+    with loader(steered(8)) as again:
+        again.load_state_dict(state)
+        assert [stage.begin for stage in again.stages] == [0, 200, 232]
+    with loader(steered(10)) as other, pytest.raises(penstock.StateMismatchError, match="from position 232 on"):
+        other.load_state_dict(state)

@@ -131,5 +131,40 @@ TEST(HandOver, AClosedOneGivesNothingAndTakesNothing) {
   hand_over->give_back(rows, nullptr);
 }
 
+TEST(HandOver, ABatchThatIsCancelledAsItComesIsNotKept) {
+  HandOver hand_over(1);
+  hand_over.open([](Batch&, const std::exception_ptr&) { FAIL(); });
+  const auto batch = std::make_shared<Batch>();
+  batch->plan.valid = 3;
+  batch->cancelled = true;
+  hand_over.cancel_all();
+  hand_over.put(batch);
+  EXPECT_TRUE(hand_over.idle());
+}
+
+TEST(HandOver, AnotherEngineMayOpenItAgain) {
+  HandOver hand_over(1);
+  const auto put = [&] {
+    const auto batch = std::make_shared<Batch>();
+    batch->plan.valid = 2;
+    hand_over.put(batch);
+    return batch;
+  };
+  std::vector<const Batch*> finished;
+  const auto finish = [&](Batch& batch, const std::exception_ptr&) { finished.push_back(&batch); };
+  hand_over.open(finish);
+  put();
+  const HandOver::Rows lost = hand_over.take(1ms);
+  hand_over.detach();
+  EXPECT_TRUE(hand_over.idle() && !hand_over.closed());
+  hand_over.open(finish);
+  const auto second = put();
+  hand_over.give_back(lost, nullptr);
+  for (HandOver::Rows rows = hand_over.take(1ms); rows.batch; rows = hand_over.take(1ms)) {
+    hand_over.give_back(rows, nullptr);
+  }
+  EXPECT_EQ(finished, std::vector<const Batch*>{second.get()});
+}
+
 }  // namespace
 }  // namespace penstock::testing
