@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from penstock._base.errors import InvalidArgumentError
 from penstock._base.words import counted
 from penstock._data.packed import resolve as resolve_packed
 from penstock._data.packed_view import PackedView
 from penstock._data.spans import Metadata
 from penstock._data.stored_columns import names_of
+from penstock._data.token_documents import SIDES
 from penstock._data.view import View
 from penstock._data.where import Choice, checked, choose
 
@@ -100,6 +102,12 @@ class ChosenDocuments:
             packing: `fit`, `group` (of chosen documents), `long` and the other arguments of `Dataset.packed` that say
                 how rows are packed; `table`, a file that `penstock pack --where` made of these documents.
         """
+        for side in SIDES:
+            if side in packing:
+                raise InvalidArgumentError(
+                    f"packed({side}={packing[side]!r:.40}): the dataset says where the documents are that the "
+                    "condition chose: leave it out"
+                )
         rows = resolve_packed(window, **packing)
         return PackedView(self.dataset, metadata, names_of(columns), (), rows, self._choice)
 

@@ -285,6 +285,12 @@ def packing_of(header: _native.PackHeader) -> Packing:
 
 def _check_rule(packed: Packed, made: _native.PackingRule) -> None:
     is_cut, is_exact = made.max_document > 0, made.fill == "exact"
+    if packed.lookahead > 0 and made.window != packed.window + packed.lookahead:
+        raise InvalidArgumentError(
+            f"table={packed.table!r}: its rows have {made.window:,} records, where window={packed.window} and "
+            f"lookahead={packed.lookahead} are {packed.window + packed.lookahead:,} together: give a window and a "
+            "lookahead that are as many as it has, or make another table by `penstock pack`"
+        )
     seen = Packed(
         window=made.window - packed.lookahead,
         fit=made.fit,

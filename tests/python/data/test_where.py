@@ -234,6 +234,7 @@ def test_packed_rows_are_those_of_a_dataset_of_the_chosen_documents_alone(made: 
     refused(r'long="refuse".*|document \d+ has \d+ records.*its number is among the documents that the condition chose',
             chosen.packed, 16, long="refuse")  # fmt: skip
     refused("rows are filled with documents, so these are chosen before", dataset.packed(16).where, "flag")
+    refused("the dataset says where the documents are", dataset.where("flag").packed, 8, end_of_document=0)
     refused("none of its 438 documents is chosen where flag and not flag", dataset.where("flag and not flag").packed, 8)
 
 
