@@ -70,7 +70,7 @@ class Typed {
  public:
   Typed(std::byte* out, std::uint32_t item_bytes) : out_(out), item_bytes_(item_bytes) {}
   void copy(const std::byte* from, std::uint64_t count) {
-    std::memcpy(out_, from, count * item_bytes_);
+    if (count > 0) std::memcpy(out_, from, count * item_bytes_);
     out_ += count * item_bytes_;
   }
   void put(std::int64_t value) {  // little-endian: the low bytes come first
