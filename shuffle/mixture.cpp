@@ -133,11 +133,11 @@ bool Mixture::may_wait() const {
   return std::any_of(orders_.begin(), orders_.end(), [](const auto& order) { return order->may_wait(); });
 }
 
-std::shared_ptr<const Order> Mixture::steered(std::shared_ptr<const Steering> steering) const {
-  if (!steering_) return Order::steered(std::move(steering));
+std::shared_ptr<const Order> Mixture::steered(const std::shared_ptr<const Steering>& steering) const {
+  if (!steering_) return Order::steered(steering);
   auto changed = std::make_shared<Mixture>(*this);
   changed->plan_ = plan_->with(steering);
-  changed->steering_ = std::move(steering);
+  changed->steering_ = steering;
   return changed;
 }
 

@@ -43,7 +43,7 @@ class Mixture final : public Order {
   [[nodiscard]] bool may_wait() const override;
   [[nodiscard]] std::string place(std::uint64_t position) const override;
   [[nodiscard]] std::shared_ptr<const Steering> steering() const override { return steering_; }
-  [[nodiscard]] std::shared_ptr<const Order> steered(std::shared_ptr<const Steering> steering) const override;
+  [[nodiscard]] std::shared_ptr<const Order> steered(const std::shared_ptr<const Steering>& steering) const override;
   [[nodiscard]] std::uint64_t change_begin(std::uint64_t position) const override {
     return plan_->courses().begin_of_change(position);
   }

@@ -63,6 +63,7 @@ std::vector<std::uint64_t> ramp_weights(std::span<const std::uint64_t> from, std
   const unsigned bits = bits_of(sum);
   const unsigned shift = bits > kStepBits ? bits - (kStepBits - 1) : 0;
   std::vector<std::uint64_t> weights;
+  weights.reserve(exact.size());
   for (const Wide each : exact) {
     weights.push_back(static_cast<std::uint64_t>(shift == 0 ? each : (each + (Wide{1} << (shift - 1))) >> shift));
   }

@@ -24,7 +24,7 @@ OrderDifference Order::difference_to(std::string_view saved, std::uint64_t posit
   return order_difference(saved, identity(kNever), position);
 }
 
-std::shared_ptr<const Order> Order::steered(std::shared_ptr<const Steering> /*steering*/) const {
+std::shared_ptr<const Order> Order::steered(const std::shared_ptr<const Steering>& /*steering*/) const {
   raise(ErrorKind::InvalidArgument,
         "this job is not steered, so no weights can be set: give a mixture that is, "
         "penstock.Mixture(…, steered=True)");

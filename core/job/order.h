@@ -76,7 +76,7 @@ class Order {
   [[nodiscard]] virtual std::shared_ptr<const Steering> steering() const { return nullptr; }
   /// The same order with these, which begin where change_begin() says. Throws InvalidArgument where none can be set,
   /// or these cannot.
-  [[nodiscard]] virtual std::shared_ptr<const Order> steered(std::shared_ptr<const Steering> steering) const;
+  [[nodiscard]] virtual std::shared_ptr<const Order> steered(const std::shared_ptr<const Steering>& steering) const;
   /// The first position at or after `position` where weights may begin.
   [[nodiscard]] virtual std::uint64_t change_begin(std::uint64_t position) const { return position; }
 };
