@@ -1,7 +1,7 @@
 // Number: a number in a condition, and what comparing values of a type with it comes to, exactly.
 //
-// Nothing is rounded: 2^53 + 1 is less than no double but the next one, 0.1 is the double of this name, which no
-// float32 equals. Values; any thread.
+// Nothing is rounded but fractions beyond 2^53, to the nearest double: 2^53 + 1 is less than no double but the next
+// one, 0.1 is the double of this name, which no float32 equals. Values; any thread.
 #pragma once
 
 #include <cstdint>
