@@ -190,7 +190,8 @@ py::tuple resume_tuple(const Job& job, const Resume& resume) {
 }
 
 void register_job(py::module_& module) {
-  module.def("ranks_that_divide", &ranks_that_divide, py::arg("size"), "Numbers of ranks that divide it, rising.");
+  module.def("ranks_that_suit", &ranks_that_suit, py::arg("size"), py::arg("micro_batches"),
+             "Numbers of ranks with equal shares of it, which the micro-batches divide, rising.");
   module.def(
       "batch_rows",
       [](std::uint64_t size, std::uint64_t world_size, std::uint64_t micro_batches) {
@@ -208,6 +209,12 @@ void register_job(py::module_& module) {
            "(position, end, picks [rows], valid rows, those of all ranks) of a rank's next batch; None at the end of "
            "the\n"
            "run.")
+      .def(
+          "check_share",
+          [](const Job& job, std::uint64_t rank, std::uint64_t world_size) {
+            job.cursor().check({rank, world_size});
+          },
+          py::arg("rank"), py::arg("world_size"), "Refuses ranks that a batch of the schedule does not suit.")
       .def("picks", &picks, py::arg("first"), py::arg("count"), py::arg("sources"),
            "What stands at `count` positions from `first` on: structured [count]. first_record is -1 in documents.")
       .def("batch_at", &batch_at, py::arg("position"),

@@ -120,7 +120,7 @@ __all__: list[str] = [
     "open_field_arrays",
     "parse_address",
     "plan_shuffle",
-    "ranks_that_divide",
+    "ranks_that_suit",
     "read_rows",
     "recognise_format",
     "remove_shards",
@@ -728,6 +728,12 @@ class Job:
     def begin_of_step(self, step: typing.SupportsInt | typing.SupportsIndex) -> int:
         """
         The position at which batch number `step` begins.
+        """
+    def check_share(
+        self, rank: typing.SupportsInt | typing.SupportsIndex, world_size: typing.SupportsInt | typing.SupportsIndex
+    ) -> None:
+        """
+        Refuses ranks that a batch of the schedule does not suit.
         """
     def describe(self, position: typing.SupportsInt | typing.SupportsIndex) -> str: ...
     def epoch(self, position: typing.SupportsInt | typing.SupportsIndex) -> int: ...
@@ -2044,9 +2050,11 @@ def plan_shuffle(
     shard_bytes: typing.SupportsInt | typing.SupportsIndex,
     progress: typing.Any,
 ) -> tuple[str, list[str], list[tuple[int, int, int]], list[tuple[int, int]], list[int]]: ...
-def ranks_that_divide(size: typing.SupportsInt | typing.SupportsIndex) -> list[int]:
+def ranks_that_suit(
+    size: typing.SupportsInt | typing.SupportsIndex, micro_batches: typing.SupportsInt | typing.SupportsIndex
+) -> list[int]:
     """
-    Numbers of ranks that divide it, rising.
+    Numbers of ranks with equal shares of it, which the micro-batches divide, rising.
     """
 
 def read_rows(

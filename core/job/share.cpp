@@ -10,22 +10,42 @@ namespace {
 
 constexpr std::uint64_t kMostTried = 1U << 16;
 
-// "4,000 or 5,000".
-std::string multiples_nearby(std::uint64_t size, std::uint64_t world_size) {
-  const std::uint64_t below = size / world_size * world_size;
+// "4,000 or 5,000"; "" where 64 bits do not count a multiple.
+std::string multiples_nearby(std::uint64_t size, const Share& share) {
+  std::uint64_t each = 0;
+  if (__builtin_mul_overflow(share.world_size, share.micro_batches, &each)) return "";
+  const std::uint64_t below = size / each * each;
   std::string found = below == 0 ? "" : with_commas(below);
   std::uint64_t above = 0;
-  if (__builtin_add_overflow(below, world_size, &above)) return found;
+  if (__builtin_add_overflow(below, each, &above)) return found;
   return found + (found.empty() ? "" : " or ") + with_commas(above);
 }
 
-// "512 or 1,024".
-std::string ranks_nearby(std::uint64_t size, std::uint64_t world_size) {
-  const std::vector<std::uint64_t> all = ranks_that_divide(size);
-  const auto above = std::upper_bound(all.begin(), all.end(), world_size);
-  std::string found = with_commas(*(above - 1));  // 1 divides everything
-  if (above != all.end()) found += " or " + with_commas(*above);
+// "512 or 1,024"; "" where no number of ranks suits.
+std::string ranks_nearby(std::uint64_t size, const Share& share) {
+  const std::vector<std::uint64_t> all = ranks_that_suit(size, share.micro_batches);
+  if (all.empty()) return "";
+  const auto above = std::upper_bound(all.begin(), all.end(), share.world_size);
+  std::string found;
+  if (above != all.begin()) found = with_commas(*(above - 1));
+  if (above != all.end()) found += (found.empty() ? "" : " or ") + with_commas(*above);
   return found;
+}
+
+// ", or a multiple (4,000 or 5,000), or a number of ranks that divides it (512 or 1,024)".
+std::string advice(std::uint64_t size, const Share& share) {
+  const bool has_parts = share.micro_batches > 1;
+  const std::string multiples = multiples_nearby(size, share);
+  const std::string ranks = ranks_nearby(size, share);
+  std::string found;
+  if (!multiples.empty()) {
+    const std::string of = has_parts ? fmt::format("global batch that suits {} ranks of {} micro-batches",
+                                                   with_commas(share.world_size), with_commas(share.micro_batches))
+                                     : "multiple";
+    found += fmt::format(", or a {} ({})", of, multiples);
+  }
+  if (ranks.empty()) return found + "; no number of ranks suits it with these micro-batches";
+  return found + fmt::format(", or a number of ranks that {} ({})", has_parts ? "suits" : "divides it", ranks);
 }
 
 }  // namespace
@@ -58,24 +78,25 @@ std::vector<std::uint64_t> ranks_that_divide(std::uint64_t size) {
   return found;
 }
 
+std::vector<std::uint64_t> ranks_that_suit(std::uint64_t size, std::uint64_t micro_batches) {
+  if (micro_batches == 0 || size % micro_batches != 0) return {};
+  return ranks_that_divide(size / micro_batches);
+}
+
 void check_divides(std::uint64_t size, const Share& share) {
   const std::uint64_t least = size / share.world_size;
   if (size % share.world_size == 0) {
     if (least % share.micro_batches == 0) return;
-    const std::string parts = with_commas(share.micro_batches);
-    raise(
-        ErrorKind::InvalidArgument,
-        "micro_batches={} does not divide the {} rows that a rank has of the global batch of {}: use a batch size that "
-        "is a multiple of {} on each rank, or uneven=\"pad\", which adds rows of padding",
-        parts, with_commas(least), with_commas(size), parts);
+    raise(ErrorKind::InvalidArgument,
+          "micro_batches={} does not divide the {} rows that a rank has of the global batch of {}: give "
+          "uneven=\"pad\", which adds rows of padding{}",
+          with_commas(share.micro_batches), with_commas(least), with_commas(size), advice(size, share));
   }
   raise(ErrorKind::InvalidArgument,
         "global batch size {} is not a multiple of world size {}: give uneven=\"pad\" (ranks get {} or {} rows, padded "
-        "to "
-        "{}), or a multiple ({}), or a number of ranks that divides it ({})",
+        "to {}){}",
         with_commas(size), with_commas(share.world_size), with_commas(least), with_commas(least + 1),
-        with_commas(batch_rows(size, share)), multiples_nearby(size, share.world_size),
-        ranks_nearby(size, share.world_size));
+        with_commas(batch_rows(size, share)), advice(size, share));
 }
 
 }  // namespace penstock

@@ -30,14 +30,14 @@ Examples:
     type=click.IntRange(1, _MOST_RANKS),
     default=1,
     show_default=True,
-    help="Micro-batches of a step, as in Balance(micro_batches=…): rows are padded to a multiple.",
+    help="Micro-batches of a step, as in Balance(micro_batches=…): with padding, rows are rounded up to a multiple.",
 )
 @json_option
 def command(size: Any, ranks: tuple[int, ...], micro_batches: int, as_json: bool) -> None:
-    """Says which numbers of ranks divide a global batch, and what each rank gets on others.
+    """Says which numbers of ranks suit a global batch, and what each rank gets on others.
 
-    SIZE is the global batch size, or a schedule, position:size; RANKS are numbers of ranks. Where they do not divide
-    it, a loader needs uneven="pad".
+    SIZE is the global batch size, or a schedule, position:size; RANKS are numbers of ranks. A number suits where all
+    ranks get as many rows, and micro-batches as many of these. On others a loader needs uneven="pad".
     """
     sizes = list(dict.fromkeys(each for _, each in size)) if isinstance(size, list) else [size]
     if min(sizes) < 1 or max(sizes) >= 1 << 63:
@@ -47,7 +47,7 @@ def command(size: Any, ranks: tuple[int, ...], micro_batches: int, as_json: bool
         emit_json({"micro_batches": micro_batches, "sizes": told})
         return
     for each in told:
-        _draw(each)
+        _draw(each, micro_batches)
 
 
 def _told(size: int, ranks: tuple[int, ...], micro_batches: int) -> dict[str, Any]:
@@ -59,15 +59,17 @@ def _told(size: int, ranks: tuple[int, ...], micro_batches: int) -> dict[str, An
         least, more = divmod(size, number)
         valid = [[more, least + 1], [number - more, least]] if more else [[number, least]]
         shares.append({"ranks": number, "rows": rows, "valid": valid, "padding": number * rows - size})
-    return {"global_batch_size": size, "ranks_that_divide": _native.ranks_that_divide(size), "shares": shares}
+    suiting = _native.ranks_that_suit(size, micro_batches)
+    return {"global_batch_size": size, "ranks_that_suit": suiting, "shares": shares}
 
 
-def _draw(told: dict[str, Any]) -> None:
-    size, dividing = told["global_batch_size"], told["ranks_that_divide"]
-    shown = ", ".join(f"{each:,}" for each in dividing[:_SHOWN])
-    more = len(dividing) - _SHOWN
+def _draw(told: dict[str, Any], micro_batches: int) -> None:
+    size, suiting = told["global_batch_size"], told["ranks_that_suit"]
+    shown = ", ".join(f"{each:,}" for each in suiting[:_SHOWN]) or "no number of"
+    more = len(suiting) - _SHOWN
     rest = f" and {more:,} more numbers of" if more > 0 else ""
-    echo(f"{counted(size, 'row')}: evenly on {shown}{rest} ranks")
+    parts = f", in {micro_batches:,} equal micro-batches" if micro_batches > 1 else ""
+    echo(f"{counted(size, 'row')}: evenly on {shown}{rest} ranks{parts}")
     if not told["shares"]:
         return
     rows = [("ranks", "batch", "of them valid", "padding")]

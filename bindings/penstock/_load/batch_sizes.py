@@ -21,7 +21,9 @@ def given_size(batch_size: Any, global_batch_size: Any, ranks: int) -> tuple[Any
     return (batch_size, ranks) if global_batch_size is None else (global_batch_size, 1)
 
 
-def batch_sizes(size: Any, unit: int, windows: Sequence[tuple[int, int]] = (), ranks: int = 1) -> list[tuple[int, int]]:
+def batch_sizes(
+    size: Any, unit: int, windows: Sequence[tuple[int, int]] = (), ranks: int = 1, micro_batches: int = 1
+) -> list[tuple[int, int]]:
     """A batch size, or a schedule of them, as [(position, global batch size), …].
 
     Args:
@@ -29,6 +31,7 @@ def batch_sizes(size: Any, unit: int, windows: Sequence[tuple[int, int]] = (), r
         unit: what one of `size` is of a global batch: the number of ranks for a size of one rank.
         windows: [(position, window), …] of the view, by which tokens become observations.
         ranks: their number, for tokens that must be whole windows of each; 1 where windows are dealt unevenly.
+        micro_batches: parts of a rank's rows, which the size that is advised has alike; 1 where rows are padded.
 
     Raises:
         InvalidArgumentError: neither an integer nor a schedule.
@@ -41,7 +44,7 @@ def batch_sizes(size: Any, unit: int, windows: Sequence[tuple[int, int]] = (), r
             continue
         end = pairs[number + 1][0] if number + 1 < len(pairs) else MOST
         for at, window in _windows_in(windows, begin, end):
-            found.append((at, _rows_of(each, window, unit, ranks)))
+            found.append((at, _rows_of(each, window, unit, ranks, micro_batches)))
     return found
 
 
@@ -65,14 +68,15 @@ def _windows_in(windows: Sequence[tuple[int, int]], begin: int, end: int) -> lis
     return [(begin, before[-1] if before else 0), *(each for each in changes if each[0] > begin)]
 
 
-def _rows_of(tokens: Tokens, window: int, unit: int, ranks: int) -> int:
+def _rows_of(tokens: Tokens, window: int, unit: int, ranks: int, micro_batches: int) -> int:
     """Observations of a global batch of so many tokens."""
     if window == 0:
         raise InvalidArgumentError(f"batch size {tokens}: documents have no window, so tokens are no number of them")
     each = window * (ranks if unit == 1 else 1)
     if tokens.count == 0 or tokens.count % each:
         whole = "whole windows" if each == window else f"whole windows on each of {ranks} ranks"
-        near = max(1, round(tokens.count / each)) * each
+        step = each * micro_batches
+        near = max(1, round(tokens.count / step)) * step
         raise InvalidArgumentError(
             f"batch size {tokens}: these are no {whole} of {window:,}: the nearest is Tokens({near})"
             + ("" if each == window else ', and uneven="pad" takes any whole windows')

@@ -178,9 +178,10 @@ class Loader(Steered, Positioned, Inspected, NoSampler, Generic[Given]):
         self._layout, self._span_functions = planned.layouts[0], planned.spans
         rows = planned.rows
         self._rows = None if rows is None else RowThreads(rows, source_rows(view, number), self._layout)
-        whole = 1 if uneven == "pad" else self.world_size
-        sizes = batch_sizes(size, self._unit, view._window_changes(), whole)
         self._balance = resolve_balance(balance, view)
+        micro = 1 if self._balance is None else self._balance[1]
+        equal = (1, 1) if uneven == "pad" else (self.world_size, micro)
+        sizes = batch_sizes(size, self._unit, view._window_changes(), *equal)
         self._arguments = JobArguments(view, sizes, seed, order, epochs, per_epoch, tail, ranges(skip), uneven)
         if on_mismatch == "grown":
             check_growable(self._arguments)
@@ -298,7 +299,7 @@ class Loader(Steered, Positioned, Inspected, NoSampler, Generic[Given]):
 
     @property
     def view(self) -> View | Mixture:
-        """What is loaded."""
+        """The view or mixture that is loaded."""
         return self._view
 
     # --- its end

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from typing import Any
 
@@ -33,9 +34,16 @@ def test_it_is_what_loaders_have(capsys, tmp_path):
     view = penstock.open(tmp_path / "tokens.bin", dtype="u2").windows(4)
     told = json.loads(said(capsys, "0:10,100:24", 4, 7, "--micro-batches", 2, "--json"))
     assert [each["global_batch_size"] for each in told["sizes"]] == [10, 24]
-    assert told["sizes"][1]["ranks_that_divide"] == [1, 2, 3, 4, 6, 8, 12, 24]
+    assert [each["ranks_that_suit"] for each in told["sizes"]] == [[1, 5], [1, 2, 3, 4, 6, 12]]
     for each in told["sizes"]:
         size = each["global_batch_size"]
+        for ranks in range(1, size + 1):
+            options = {"global_batch_size": size, "rank": 0, "world_size": ranks, "framework": "numpy"}
+            balance = penstock.Balance("tokens", micro_batches=2)
+            with contextlib.ExitStack() as stack:
+                if ranks not in each["ranks_that_suit"]:
+                    stack.enter_context(pytest.raises(penstock.InvalidArgumentError, match="uneven"))
+                penstock.Loader(view, balance=balance, **options).close()
         for share in each["shares"]:
             ranks = share["ranks"]
             balance = penstock.Balance("tokens", micro_batches=2)
@@ -52,6 +60,8 @@ def test_it_is_what_loaders_have(capsys, tmp_path):
 def test_sizes_with_many_divisors_are_shown_in_part_and_wrong_ones_refused(capsys):
     assert said(capsys, 720_720).endswith(" and 176 more numbers of ranks\n")
     assert said(capsys, 7) == "7 rows: evenly on 1, 7 ranks\n"
+    assert said(capsys, 8, "--micro-batches", 4) == "8 rows: evenly on 1, 2 ranks, in 4 equal micro-batches\n"
+    assert said(capsys, 7, "--micro-batches", 2) == "7 rows: evenly on no number of ranks, in 2 equal micro-batches\n"
     assert "SIZE 0: from 1 to 2^63 - 1" in said(capsys, 0, code=2)
     assert "from 1 to 2^63 - 1" in said(capsys, 1 << 63, code=2)
     assert "is no number, and no schedule" in said(capsys, "many", code=2)

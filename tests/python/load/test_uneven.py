@@ -177,8 +177,13 @@ def test_tokens_are_whole_windows_of_the_job_and_not_of_each_rank(view):
 
 def test_micro_batches_are_padded_to_and_have_a_factor_each(view):
     costs = penstock.Balance(np.arange(COUNT) % 11, micro_batches=2)
-    with pytest.raises(penstock.InvalidArgumentError, match=r'does not divide the 3 rows .* or uneven="pad"'):
+    words = (
+        r'does not divide the 3 rows .* give uneven="pad", .* \(8 or 16\), or a number of ranks that suits \(3 or 6\)'
+    )
+    with pytest.raises(penstock.InvalidArgumentError, match=words):
         loader(view, 0, 4, 12, balance=costs, uneven="refuse")
+    with pytest.raises(penstock.InvalidArgumentError, match=rf"the nearest is Tokens\({8 * WINDOW}\)"):
+        loader(view, 0, 4, penstock.Tokens(7 * WINDOW), balance=costs, uneven="refuse")
     total = 0.0
     for rank in range(4):
         with loader(view, rank, 4, 10, balance=costs) as each:

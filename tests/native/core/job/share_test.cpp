@@ -55,7 +55,31 @@ TEST(ShareTest, WhatDoesNotDivideIsRefusedInWordsOfWhatWouldDo) {
                "(ranks get 0 or 1 rows, padded to 1), or a multiple (8), or a number of ranks that divides it (5)");
   expect_words(7, {0, 2, 3}, "(ranks get 3 or 4 rows, padded to 6)");
   expect_words(UINT64_MAX, {0, UINT64_MAX - 1}, "or a multiple (18,446,744,073,709,551,614), or a number");
-  expect_words(12, {0, 2, 4}, "micro_batches=4 does not divide the 6 rows that a rank has of the global batch of 12");
+}
+
+TEST(ShareTest, AdviceSuitsMicroBatchesToo) {
+  expect_words(
+      12, {0, 2, 4},
+      "micro_batches=4 does not divide the 6 rows that a rank has of the global batch of 12: give uneven=\"pad\", "
+      "which "
+      "adds rows of padding, or a global batch that suits 2 ranks of 4 micro-batches (8 or 16), or a number of ranks "
+      "that suits (1 or 3)");
+  expect_words(
+      4'096, {0, 1'000, 2},
+      "padded to 6), or a global batch that suits 1,000 ranks of 2 micro-batches (4,000 or 6,000), or a number "
+      "of ranks that suits (512 or 1,024)");
+  expect_words(7, {0, 2, 3}, "(6 or 12); no number of ranks suits it with these micro-batches");
+  expect_words(7, {0, 2, UINT64_MAX}, "padded to 18,446,744,073,709,551,615); no number of ranks suits it");
+  for (std::uint64_t size = 1; size <= 60; ++size) {
+    for (std::uint64_t parts = 1; parts <= 6; ++parts) {
+      std::vector<std::uint64_t> all;
+      for (std::uint64_t ranks = 1; ranks <= size; ++ranks) {
+        if (size % ranks == 0 && size / ranks % parts == 0) all.push_back(ranks);
+      }
+      ASSERT_EQ(ranks_that_suit(size, parts), all) << size << " in " << parts;
+      for (const std::uint64_t ranks : all) EXPECT_NO_THROW(check_divides(size, {0, ranks, parts}));
+    }
+  }
 }
 
 }  // namespace
