@@ -55,6 +55,10 @@ void ExactPacker::Buffer::pop(std::uint64_t length, Waiting& out) {
   lengths_.clear(length);
 }
 
+std::uint64_t ExactPacker::Buffer::longest() const noexcept {
+  return lengths_.most(window_);
+}
+
 bool ExactPacker::Buffer::pop_longest(std::uint64_t to, Waiting& out) {
   const std::uint64_t length = lengths_.most(to);
   if (length == Rooms::kNone) return false;
@@ -174,15 +178,18 @@ void ExactPacker::end_shard(PackedRows& out) {
 }
 
 void ExactPacker::raise_too_few() const {
+  const bool best = rule_.fit == Fit::Best;
+  const std::string after =
+      row_.empty() ? "" : fmt::format(", after document {},", with_commas(row_.back().piece.document()));
   std::uint64_t records = 0;
   for (const Waiting& each : row_) records += each.length;
-  const bool best = rule_.fit == Fit::Best;
-  raise(ErrorKind::InvalidArgument, "max_documents={}: {} documents{} do not fill a row of {}{}: raise max_documents{}",
-        with_commas(rule_.max_documents), with_commas(row_.size()),
-        row_.empty() ? ""
-                     : fmt::format(" of {} records, the last of which is document {},", with_commas(records),
-                                   with_commas(row_.back().piece.document())),
-        with_commas(rule_.window), best ? ", and none of the buffer does" : "", best ? " or buffer" : "");
+  const std::string has =
+      fmt::format("max_documents={}: a row{} has {} of {} records and {} place left", with_commas(rule_.max_documents),
+                  after, with_commas(records), with_commas(rule_.window), best ? "one" : "no");
+  if (!best) raise(ErrorKind::InvalidArgument, "{}: raise max_documents", has);
+  raise(ErrorKind::InvalidArgument,
+        "{}, and the longest of the {} documents in the buffer has {}: raise max_documents or buffer", has,
+        with_commas(buffer_.size()), with_commas(buffer_.longest()));
 }
 
 }  // namespace penstock::layout

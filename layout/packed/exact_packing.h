@@ -23,7 +23,7 @@ namespace penstock::layout {
 
 class ExactPacker {
  public:
-  /// Of a rule of Fill::Exact. Throws as check_packing_rule().
+  /// Takes a rule of Fill::Exact. Throws as check_packing_rule().
   explicit ExactPacker(const PackingRule& rule);
 
   /// Takes documents first_document, first_document + 1, … of these lengths, which follow those before in a shard;
@@ -44,6 +44,8 @@ class ExactPacker {
     explicit Buffer(std::uint64_t window);
     void push(const Waiting& waiting);
     [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+    /// Records of the longest that a row has room for; there is one.
+    [[nodiscard]] std::uint64_t longest() const noexcept;
     /// Takes the longest of at most, and the shortest of at least, so many records; false: there is none.
     bool pop_longest(std::uint64_t to, Waiting& out);
     bool pop_shortest(std::uint64_t from, Waiting& out);

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <utility>
 #include <vector>
 
@@ -65,10 +66,15 @@ const std::byte* check_range(const CheckedRange& range, const File& file) {
   return range.blocks + (range.wanted - range.begin);
 }
 
+std::string read_text(const Location& location, std::uint64_t at, std::uint64_t bytes) {
+  std::string text(bytes, '\0');
+  location.store->read_small(location.path, at, std::as_writable_bytes(std::span(text)));
+  return text;
+}
+
 PackHeader read_header(const Location& location, const Dataset& dataset) {
   const std::uint64_t bytes = location.store->size(location.path, Links::Follow);
-  std::string text(std::min(bytes, kPackHeaderBytes), '\0');
-  location.store->read_small(location.path, 0, std::as_writable_bytes(std::span(text)));
+  const std::string text = read_text(location, 0, std::min(bytes, kPackHeaderBytes));
   PackHeader header = parse_pack_header(text, location.path);
   if (header.fingerprint != dataset.fingerprint || header.documents != dataset.span_count()) {
     raise(ErrorKind::InvalidArgument,
@@ -81,10 +87,15 @@ PackHeader read_header(const Location& location, const Dataset& dataset) {
     raise(ErrorKind::Corruption, "{}: {} bytes, its header wants {}", location.path, with_commas(bytes),
           with_commas(header.file_bytes()));
   }
+  if (header.where_bytes > 0) {
+    const std::string where = read_text(location, header.where_at(), header.where_bytes);
+    check_seal(where, location.path);
+    header.where = get_object(parse_json_strict(where, location.path, where.size()), "where", location.path).dump();
+  }
   return header;
 }
 
-/// Whether the rule says what version 1 has no members for.
+/// True for a rule that version 1 has members for.
 bool is_plain(const PackingRule& rule) {
   return rule.max_document == 0 && rule.max_documents == 0 && rule.fill == Fill::Pad;
 }
@@ -119,15 +130,27 @@ std::uint64_t PackHeader::checks_at() const {
   return after(ends_at(), rows);
 }
 
-std::uint64_t PackHeader::file_bytes() const {
+std::uint64_t PackHeader::where_at() const {
   const std::uint64_t end = checks_at();
   return checked_add(end, (end - kPackHeaderBytes) / kBlock * 4, "a pack table");
 }
 
-std::string write_pack_header(const PackHeader& header) {
+std::uint64_t PackHeader::file_bytes() const {
+  return checked_add(where_at(), where_bytes, "a pack table");
+}
+
+namespace {
+
+std::string header_text(const PackHeader& header) {
   const PackingRule& rule = header.rule;
   const bool plain = is_plain(rule) && header.where.empty();
-  const std::string where = header.where.empty() ? "" : fmt::format("\n  \"where\": {},", header.where);
+  std::string where;
+  if (header.where_bytes > 0) {
+    where = fmt::format("\n  \"where_bytes\": {},", header.where_bytes);
+  } else if (!header.where.empty()) {
+    where = fmt::format("\n  \"where\": {},", header.where);
+  }
+  const std::uint64_t version = header.where_bytes > 0 ? kPackVersionLong : plain ? kPackVersionPlain : kPackVersion;
   std::string more;
   if (!plain) {
     more = fmt::format(
@@ -135,17 +158,34 @@ std::string write_pack_header(const PackHeader& header) {
         "  \"refill\": {},",
         rule.max_document, rule.max_documents, fill_name(rule.fill), rule.buffer, rule.refill);
   }
-  std::string text = seal_json(fmt::format(
+  return seal_json(fmt::format(
       "{{\n  \"format\": \"{}\",\n  \"version\": {},\n  \"fingerprint\": \"{}\",\n  \"documents\": {},\n"
       "  \"window\": {},\n  \"fit\": \"{}\",\n  \"group\": {},\n  \"long\": \"{}\",\n  \"multiple_of\": {},{}\n"
       "  \"rows\": {},\n  \"pieces\": {},\n  \"records\": {},\n  \"left_out\": {},\n  \"cut\": {},{}",
-      kPackFormatName, plain ? kPackVersionPlain : kPackVersion, header.fingerprint, header.documents, rule.window,
-      fit_name(rule.fit), rule.group, long_name(rule.long_documents), rule.multiple_of, more, header.rows,
-      header.pieces, header.records, header.left_out, header.cut, where));
-  if (text.size() > kPackHeaderBytes) {
-    raise(ErrorKind::InvalidArgument, "a condition of {} bytes: a pack table's header has room for {}",
-          with_commas(header.where.size()), with_commas(kPackHeaderBytes - (text.size() - where.size())));
+      kPackFormatName, version, header.fingerprint, header.documents, rule.window, fit_name(rule.fit), rule.group,
+      long_name(rule.long_documents), rule.multiple_of, more, header.rows, header.pieces, header.records,
+      header.left_out, header.cut, where));
+}
+
+}  // namespace
+
+std::string write_pack_where(const PackHeader& header) {
+  if (header.where.size() > kMostPackWhereBytes) {
+    raise(ErrorKind::InvalidArgument,
+          "a condition of {} bytes: a pack table has room for {}: write which documents are wanted to a column by "
+          "`penstock annotate`, and give a condition on that",
+          with_commas(header.where.size()), with_commas(kMostPackWhereBytes));
   }
+  PackHeader most = header;
+  most.rows = most.pieces = most.records = most.left_out = most.cut = UINT64_MAX;
+  most.where_bytes = 0;
+  if (header_text(most).size() <= kPackHeaderBytes) return "";
+  return seal_json(fmt::format("{{\n  \"where\": {},", header.where));
+}
+
+std::string write_pack_header(const PackHeader& header) {
+  std::string text = header_text(header);
+  assert(text.size() <= kPackHeaderBytes);
   text.resize(kPackHeaderBytes, '\0');
   return text;
 }
@@ -158,9 +198,9 @@ PackHeader parse_pack_header(std::string_view bytes, const std::string& what) {
     raise(ErrorKind::Corruption, "{}: it is no pack table", what);
   }
   const std::uint64_t version = get_u64(root, "version", what);
-  if (version != kPackVersion && version != kPackVersionPlain) {
-    raise(ErrorKind::InvalidArgument, "{}: a pack table of version {}: this penstock knows {} and {}; make it again",
-          what, version, kPackVersionPlain, kPackVersion);
+  if (version < kPackVersionPlain || version > kPackVersionLong) {
+    raise(ErrorKind::InvalidArgument, "{}: a pack table of version {}: this penstock knows {} to {}; make it again",
+          what, version, kPackVersionPlain, kPackVersionLong);
   }
   PackHeader header;
   try {
@@ -177,6 +217,12 @@ PackHeader parse_pack_header(std::string_view bytes, const std::string& what) {
   header.cut = get_u64(root, "cut", what);
   if (version != kPackVersionPlain && find_member(root, "where", what) != nullptr) {
     header.where = get_object(root, "where", what).dump();
+  }
+  if (version == kPackVersionLong) {
+    header.where_bytes = get_u64(root, "where_bytes", what);
+    if (header.where_bytes > kMostPackWhereBytes + kBlock) {
+      raise(ErrorKind::Corruption, "{}: a condition of {} bytes", what, with_commas(header.where_bytes));
+    }
   }
   return header;
 }
@@ -309,7 +355,8 @@ PackHeader DatasetPacker::header() const {
           rows_.records,
           rows_.left_out,
           rows_.cut,
-          where_};
+          where_,
+          0};
 }
 
 }  // namespace penstock::layout

@@ -1,8 +1,9 @@
-// PackTable: which pieces of documents each packed row consists of; made in memory when a view is, or a file that
+// PackTable: the pieces of documents of each packed row; made in memory when a view is, or a file that
 // `penstock pack` made before.
 //
 // The file (docs/format.md): a header of kPackHeaderBytes, a sealed JSON text and zeros; the pieces, u64 each; the ends
-// of the rows, u64 each; the CRC32C, u32, of each 4 KiB of what lies between. Each part begins at a multiple of 4 KiB.
+// of the rows, u64 each; the CRC32C, u32, of each 4 KiB of what lies between; a condition for which the header has no
+// room, a sealed JSON text. Each part but that begins at a multiple of 4 KiB.
 // A row costs a range of the ends and one of the pieces, in two rounds; the checks are read with them. Immutable; any
 // thread.
 #pragma once
@@ -26,11 +27,16 @@ namespace penstock::layout {
 
 inline constexpr std::string_view kPackFormatName = "penstock pack table";
 inline constexpr std::uint64_t kPackVersion = 2;
-/// Of tables of all documents whose rule says no more than a penstock of before version 2 knew, which still reads them.
+/// Version of tables whose condition stands behind the checks, since it is too long for the header.
+inline constexpr std::uint64_t kPackVersionLong = 3;
+/// Version of tables of all documents whose rule says no more than a penstock of before version 2 knew, which still
+/// reads them.
 inline constexpr std::uint64_t kPackVersionPlain = 1;
 inline constexpr std::uint64_t kPackHeaderBytes = 4096;
+/// The longest condition of a table.
+inline constexpr std::uint64_t kMostPackWhereBytes = std::uint64_t{1} << 21;
 
-/// What a table says of itself.
+/// A table's description of itself.
 struct PackHeader {
   PackingRule rule;
   std::string fingerprint;      // of the dataset …
@@ -40,23 +46,29 @@ struct PackHeader {
   std::uint64_t records = 0;   // of all pieces
   std::uint64_t left_out = 0;  // as PackedRows has it
   std::uint64_t cut = 0;
-  std::string where = {};  // what views say of the documents, as JSON (choice_json()); "" where all are packed
+  std::string where = {};         // what views say of the documents, as JSON (choice_json()); "" where all are packed
+  std::uint64_t where_bytes = 0;  // of the text behind the checks that holds `where`; 0: the header does
 
-  /// Where the parts begin, and the file's size. Throws Corruption where 64 bits do not count them.
+  /// Beginnings of the parts, and the file's size. Throws Corruption where 64 bits do not count them.
   [[nodiscard]] std::uint64_t ends_at() const;
   [[nodiscard]] std::uint64_t checks_at() const;
+  [[nodiscard]] std::uint64_t where_at() const;
   [[nodiscard]] std::uint64_t file_bytes() const;
   bool operator==(const PackHeader&) const = default;
 };
 
-/// kPackHeaderBytes. Throws InvalidArgument for a condition that takes more.
+/// The text behind the checks of a condition for which the header has no room, whatever its numbers become; "" where it
+/// has. Throws InvalidArgument for a condition of more than kMostPackWhereBytes.
+std::string write_pack_where(const PackHeader& header);
+/// kPackHeaderBytes, by its `where_bytes`.
 std::string write_pack_header(const PackHeader& header);
-/// Throws Corruption; InvalidArgument for a version that this penstock does not know.
+/// All but a condition that stands behind the checks. Throws Corruption; InvalidArgument for a version that this
+/// penstock does not know.
 PackHeader parse_pack_header(std::string_view bytes, const std::string& what);
 
 class PackTable {
  public:
-  /// Of all documents of a dataset with this fingerprint.
+  /// A table in memory.
   PackTable(const PackHeader& header, PackedRows rows);
   /// The file at `location`. Throws NotFound, IoError, Corruption; InvalidArgument if it is not of this dataset.
   PackTable(const Location& location, const Dataset& dataset);
@@ -99,7 +111,7 @@ class DatasetPacker {
   /// Rows so far, but for those that were taken away; row_ends count on.
   [[nodiscard]] PackedRows& rows() noexcept { return rows_; }
   [[nodiscard]] const Dataset& dataset() const noexcept { return *dataset_; }
-  /// What rows() says, which has everything; of documents, how many the dataset has.
+  /// The table of rows(), which has everything; `documents` is how many the dataset has.
   [[nodiscard]] PackHeader header() const;
 
  private:

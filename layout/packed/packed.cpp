@@ -35,7 +35,7 @@ struct Packed::State {
 
 namespace {
 
-// What is not the default is there only where it was asked for, so that states of before it still load.
+// Arguments that are not the defaults are there only where they were given, so that states of before them still load.
 std::string identity_of(const PackingRule& rule, std::uint64_t lookahead, const std::string& token_rule) {
   nlohmann::json view = nlohmann::json::parse(fmt::format(R"({{{}"kind":"packed"}})", token_rule));
   view["fit"] = fit_name(rule.fit);
@@ -133,7 +133,7 @@ void Packed::begin(Row& row, State& state) const {
   }
 }
 
-// Whether reads that tell where a piece lies are on their way.
+// True while reads that tell where a piece lies are on their way.
 bool Packed::find(Row& row, State& state, Parts wanted, Reads& out) const {
   bool is_reading = false;
   for (Piece& piece : std::span(state.pieces, state.count)) {
@@ -176,7 +176,7 @@ void Packed::place(Row& row, State& state) const {
   }
 }
 
-// What the row's slice wants of each piece; the rest is 0.
+// Reads the part of each piece that the row's slice wants; the rest is 0.
 void Packed::plan_slice(Row& row, const State& state, Reads& out) const {
   const std::uint64_t record_bytes = info_.stored_record_bytes;
   std::memset(row.records, 0, rule_.window * record_bytes);

@@ -23,13 +23,13 @@ enum class Fit : std::uint8_t {
   Next,  // Fill::Exact: in their order
 };
 
-/// What becomes of the rest of a row.
+/// The treatment of the rest of a row.
 enum class Fill : std::uint8_t {
   Pad,    // no record is there
   Exact,  // there is none: the row's last document is cut where it ends (layout/packed/exact_packing.h)
 };
 
-/// What becomes of a document that is longer than PackingRule::most().
+/// The treatment of a document that is longer than PackingRule::most().
 enum class LongDocuments : std::uint8_t {
   Split,     // pieces of that length, and the rest
   Truncate,  // its first records, so many of them
@@ -106,7 +106,7 @@ struct PackedRows {
 
 class Packer {
  public:
-  /// Of a rule of Fill::Pad. Throws as check_packing_rule().
+  /// Takes a rule of Fill::Pad. Throws as check_packing_rule().
   explicit Packer(const PackingRule& rule);
 
   /// Appends the rows of documents first_document, first_document + 1, … that have these lengths: the documents of a
@@ -133,7 +133,7 @@ class Packer {
 
   const PackingRule rule_;
   const std::uint32_t row_units_;  // of multiple_of records, in a row
-  // Of the present group. Rows with equal room are a heap (skew heap: Sleator and Tarjan, "Self-adjusting heaps", 1986)
+  // The present group's. Rows with equal room are a heap (skew heap: Sleator and Tarjan, "Self-adjusting heaps", 1986)
   // by their number.
   std::vector<PackedPiece> pieces_;
   std::vector<std::uint32_t> lengths_;

@@ -12,7 +12,7 @@ class Rooms {
  public:
   static constexpr std::uint64_t kNone = UINT64_MAX;
 
-  /// Of sizes up to `most`.
+  /// Takes sizes up to `most`.
   explicit Rooms(std::uint64_t most);
   void set(std::uint64_t room) noexcept;
   void clear(std::uint64_t room) noexcept;

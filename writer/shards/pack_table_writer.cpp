@@ -35,9 +35,7 @@ PackTableWriter::PackTableWriter(layout::DatasetPtr dataset, const layout::Packi
       name_(std::filesystem::path(path_).filename().string()),
       partial_(std::string(layout::kPartialPrefix) + name_ + "-" + unique_suffix()),
       packer_(std::move(dataset), rule, std::move(through), std::move(chosen), std::move(where)) {
-  layout::PackHeader most = packer_.header();  // whose text is the longest that it may become
-  most.rows = most.pieces = most.records = most.left_out = most.cut = UINT64_MAX;
-  layout::write_pack_header(most);
+  where_ = layout::write_pack_where(packer_.header());
   if (name_.empty()) raise(ErrorKind::InvalidArgument, "\"{}\": the name of a file is wanted", path_);
   folder_ = open_folder(AT_FDCWD, folder_of(path_), folder_of(path_));
   struct stat status {};
@@ -83,11 +81,13 @@ bool PackTableWriter::step(std::uint64_t documents) {
 layout::PackHeader PackTableWriter::commit() {
   layout::PackHeader header = packer_.header();
   header.pieces = pieces_;
+  header.where_bytes = where_.size();
   pad();
   append(std::as_bytes(std::span(packer_.rows().row_ends)));
   pad();
   const auto checks = std::as_bytes(std::span(checks_));
   write_all(file_.get(), checks, layout::kPackHeaderBytes + written_, path_);
+  write_all(file_.get(), std::as_bytes(std::span(where_)), header.where_at(), path_);
   if (::lseek(file_.get(), 0, SEEK_SET) != 0) raise_system(errno, "seek in", path_);
   const std::string text = layout::write_pack_header(header);
   write_all(file_.get(), std::as_bytes(std::span(text)), 0, path_);

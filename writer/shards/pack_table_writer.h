@@ -40,6 +40,7 @@ class PackTableWriter {
   const std::string name_;
   const std::string partial_;
   layout::DatasetPacker packer_;
+  std::string where_;  // the text behind the checks, if there is one
   Descriptor folder_;
   Descriptor file_;
   bool is_there_ = false;  // under its partial name

@@ -36,7 +36,7 @@ class PackedView(View[Of]):
         rows: Packed,
         choice: Choice | None = None,
     ) -> None:
-        """Of arguments that were checked; `choice`: the documents, where not all are packed."""
+        """Takes arguments that were checked; `choice`: the documents, where not all are packed."""
         self.window, self.lookahead = rows.window, rows.lookahead
         self.rows = rows
         self._choice = choice
@@ -91,6 +91,11 @@ class PackedView(View[Of]):
             )
         if rows.table is not None:
             raise InvalidArgumentError(f"{what}, and table={rows.table!r} is of rows of {rows.window:,}: leave it out")
+        if max_document is None and rows.max_document is not None and rows.max_document > window + rows.lookahead:
+            raise InvalidArgumentError(
+                f"{what}, and {self!r} cuts documents at max_document={rows.max_document:,}: give "
+                f"Stage(window={window}, max_document=…) of at most {window + rows.lookahead:,}"
+            )
         if max_document is not None and rows.long != "split":
             raise InvalidArgumentError(
                 f"{what} with max_document={max_document}, and {self!r} says by long= what becomes of long documents: "

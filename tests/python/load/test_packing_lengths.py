@@ -139,7 +139,11 @@ def test_what_cannot_be_is_refused(datasets, tmp_path):
         ({"web": view[1:]}, Stage(window=16), r"sources\['web'\]: .*part of rows of another length"),
         ({"web": datasets["web"].packed(32, table=table)}, Stage(window=16), "table=.*rows of 32"),
         ({"web": view}, Stage(max_document=33), "sources.*max_document=33: a row has 32"),
-        ({"web": datasets["web"].packed(32, max_document=20)}, Stage(window=16), "max_document=20: a row has 16"),
+        (
+            {"web": datasets["web"].packed(32, max_document=20)},
+            Stage(window=16),
+            r"max_document=20: give Stage\(window=16, max_document=…\) of at most 16",
+        ),
         ({"web": datasets["web"].packed(32, long="drop")}, Stage(max_document=9), "long="),
         ({"web": datasets["web"].packed(32, multiple_of=4)}, Stage(window=18), "multiple_of=4: the window 18"),
         ({"web": view, "web@16": view}, Stage(window=16), "'web@16' is called like"),

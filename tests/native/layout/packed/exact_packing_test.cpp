@@ -186,7 +186,7 @@ TEST(ExactPackingTest, InOrderTheLastDocumentIsCutAndTheNextRowBeginsWithTheNext
   rule.max_document = 0;
   rule.max_documents = 2;
   expect_error([&] { pack_exactly(rule, lengths); }, ErrorKind::InvalidArgument,
-               "2 documents of 8 records, the last of which is document 1, do not fill a row of 10");
+               "max_documents=2: a row, after document 1, has 8 of 10 records and no place left: raise max_documents");
 }
 
 TEST(ExactPackingTest, FromABufferTheLongestThatFitsComesElseTheShortestIsCut) {
@@ -195,6 +195,15 @@ TEST(ExactPackingTest, FromABufferTheLongestThatFitsComesElseTheShortestIsCut) {
   // 6 of 6, 3, 5; nothing of 3, 5, 20 is 4 but 3, then 5 is cut to 1; of 20, 8 and 8 comes 8, then 8 is cut to 2; 20.
   EXPECT_EQ(exact_rows_of(pack_exactly(rule, {6, 3, 5, 20, 8, 8})),
             (decltype(ExactRows::rows){{{0, 0}, {1, 0}, {2, 0}}, {{4, 0}, {5, 0}}, {{3, 0}}}));
+  PackingRule few = rule;
+  few.max_documents = 2;
+  expect_error(
+      [&] {
+        pack_exactly(few, {4, 2, 3, 1});
+      },
+      ErrorKind::InvalidArgument,
+      "max_documents=2: a row, after document 0, has 4 of 10 records and one place left, and the longest of the "
+      "3 documents in the buffer has 3: raise max_documents or buffer");
 }
 
 TEST(ExactPackingTest, WhatIsOfAnotherFillIsNamed) {

@@ -89,6 +89,28 @@ TEST(PackTableWriterTest, ARuleThatVersion1HasNoMembersForIsOfVersion2) {
   }
 }
 
+TEST(PackTableWriterTest, AConditionBehindTheChecksIsOfVersion3AndHasAMost) {
+  const Model model = many_documents();
+  const std::string path = model.folder().path("table");
+  for (const std::size_t size : {std::size_t{100}, std::size_t{3'000}, std::size_t{5'000}, std::size_t{1} << 20}) {
+    const std::string where = fmt::format(R"({{"condition":"{}"}})", std::string(size, 'a'));
+    PackTableWriter writer(model.dataset(), {.window = 16}, {}, path, nullptr, where);
+    while (writer.step(100)) {
+    }
+    const layout::PackHeader header = writer.commit();
+    const std::string version = size > 4'000 ? "3" : "2";
+    EXPECT_NE(text_of(path).find("\"version\": " + version + ","), std::string::npos);
+    const PackTable table(local(path), *model.dataset());
+    EXPECT_EQ(table.header(), header);
+    EXPECT_EQ(table.header().where, where);
+    EXPECT_EQ(text_of(path).size(), header.file_bytes());
+    std::filesystem::remove(path);
+  }
+  const std::string most(layout::kMostPackWhereBytes, 'a');
+  expect_error([&] { PackTableWriter(model.dataset(), {.window = 16}, {}, path, nullptr, "{" + most + "}"); },
+               ErrorKind::InvalidArgument, "penstock annotate");
+}
+
 TEST(PackTableWriterTest, ADamagedTableIsCorruptAndOneOfAnotherDatasetIsRefused) {
   const Model model = many_documents();
   const PackingRule rule{.window = 16, .group = 100};
