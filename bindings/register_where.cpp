@@ -9,6 +9,7 @@
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -32,13 +33,18 @@ StoreChoice one_by_one(const std::shared_ptr<LocalStore>& local) {
 }
 
 Choice chosen_of(const Words& words, std::uint64_t size) {
-  std::vector<std::uint64_t> bits(words.data(), words.data() + words.size());
+  const std::uint64_t* const first = words.data();
+  const auto count = static_cast<std::size_t>(words.size());
   const Unlocked released;
-  return std::make_shared<Chosen>(std::move(bits), size);
+  return std::make_shared<Chosen>(std::vector<std::uint64_t>(first, first + count), size);
 }
 
 Words words_of(const Chosen& chosen) {
-  return Words(static_cast<py::ssize_t>(chosen.words().size()), chosen.words().data());
+  Words out(static_cast<py::ssize_t>(chosen.words().size()));
+  std::uint64_t* const to = out.mutable_data();
+  const Unlocked released;
+  std::copy(chosen.words().begin(), chosen.words().end(), to);
+  return out;
 }
 
 py::array_t<std::int64_t> numbers_of(const Chosen& chosen) {

@@ -44,5 +44,24 @@ def sevens_fail(row: Any, generator: np.random.Generator) -> float:
     return float(row.index)
 
 
+class LocalError(Exception):
+    """An error that no other process can make."""
+
+    def __reduce__(self):
+        return made_in, (os.getpid(),)
+
+
+def made_in(pid: int) -> LocalError:
+    if pid != os.getpid():
+        raise ImportError("it is not known here")
+    return LocalError("seven")
+
+
+def sevens_fail_locally(row: Any, generator: np.random.Generator) -> float:
+    if row.index == 7:
+        raise LocalError("seven")
+    return float(row.index)
+
+
 def process_of(row: Any, generator: np.random.Generator) -> int:
     return os.getpid()

@@ -27,7 +27,7 @@ class GivenRow(NamedTuple):
     spans: list[RowSpan]
 
     def row(self) -> Row:
-        """What a function gets; its arrays are read-only."""
+        """The row as a function gets it; its arrays are read-only."""
         for each in self.fields.values():
             each.flags.writeable = False
         return Row(self.fields, self.facts, self.spans)
@@ -40,7 +40,7 @@ class RowFunction(NamedTuple):
     arrays: tuple[GivenArray, ...]
 
     def __call__(self, given: GivenRow) -> list[npt.NDArray[Any]]:
-        """What it gives of a row, by array.
+        """Its values of a row, by array.
 
         Raises:
             InvalidArgumentError: it gave something else; else what it raises.

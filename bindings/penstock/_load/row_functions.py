@@ -1,4 +1,4 @@
-"""Functions of rows: what a loader's `PerRow` columns come to, and the threads of Python that call them."""
+"""Functions of rows: those of a loader's `PerRow` columns, and the threads of Python that call them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _JOIN_SECONDS = 10.0  # for functions that are at work when their loader is clos
 
 @dataclass(frozen=True)
 class RowFunctions:
-    """What a loader's `PerRow` columns come to.
+    """The functions of a loader's `PerRow` columns, and who calls them.
 
     Attributes:
         functions: in the order of the columns.
@@ -51,7 +51,7 @@ class RowFunctions:
 
     @property
     def arrays(self) -> tuple[GivenArray, ...]:
-        """Of all functions."""
+        """Arrays of all functions."""
         return tuple(array for each in self.functions for array in each.arrays)
 
 
@@ -141,7 +141,7 @@ class SourceRows(NamedTuple):
 
 
 def source_rows(view: Any, seed: int) -> list[SourceRows]:
-    """Of a loader's view, by the numbers of its native sources."""
+    """Rows of a loader's view, by the numbers of its native sources."""
     found = []
     for name, each in view._views().items():
         visible = each.dtype if each.dtype is not None and each.dtype.names else None
@@ -172,6 +172,8 @@ class RowThreads:
         """Starts the threads, if those of this hand-over do not run."""
         if hand_over is not self._hand_over:  # those of another one ended with it
             self._hand_over, self._workers, self._threads, self._are_started = hand_over, [], [], False
+        for worker in self._workers:
+            worker.forget_cancelled()
         if self._are_started:
             return
         while len(self._threads) < self._functions.workers:
@@ -190,12 +192,12 @@ class RowThreads:
         self._are_started = True
 
     def cause_of(self, error: Exception) -> BaseException | None:
-        """What a function raised, of which `error` is said."""
+        """The exception of a function, whose words `error` has."""
         for worker in self._workers:
-            words, cause = worker.failed
-            if words and str(error)[:_SAME_WORDS] == words[:_SAME_WORDS]:
-                worker.failed = ("", None)  # its frames hold the batch
-                return cause
+            failed = worker.failed
+            if failed is not None and str(error)[:_SAME_WORDS] == failed.words[:_SAME_WORDS]:
+                worker.failed = None  # its frames hold the batch
+                return failed.cause
         return None
 
     def close(self) -> None:
@@ -207,6 +209,14 @@ class RowThreads:
             if thread is not threading.current_thread():
                 thread.join(max(0.0, end - time.monotonic()))
         self._threads, self._workers, self._hand_over = [], [], None
+
+
+class _Failed(NamedTuple):
+    """An exception of a function, the words of its error, and the rows that it was for."""
+
+    words: str
+    cause: BaseException
+    taken: Any
 
 
 class _Worker:
@@ -223,7 +233,7 @@ class _Worker:
         self._hand_over, self._functions, self._sources = hand_over, functions, sources
         self._places, self._decoders = places, decoders
         self._process: RowProcess | None = None
-        self.failed: tuple[str, BaseException | None] = ("", None)
+        self.failed: _Failed | None = None
 
     def run(self) -> None:
         try:
@@ -237,12 +247,17 @@ class _Worker:
         if process is not None:
             process.end()
 
+    def forget_cancelled(self) -> None:
+        """Lets go of an error of a batch that nobody gets: its frames hold the batch."""
+        if self.failed is not None and self.failed.taken.cancelled:
+            self.failed = None
+
     def _step(self) -> None:
         """Some rows; nothing of their batch is held afterwards."""
         taken = self._hand_over.take()
         if taken is None:
             return
-        words, cause, is_process = "", None, False
+        words, is_process = "", False
         done: list[int] = []
         try:
             spans = Spans(taken.batch.spans(), self._decoders) if self._has_spans() else None
@@ -252,37 +267,45 @@ class _Worker:
                     taken.write_row(place, taken.first + len(done), array.reshape(-1).view(np.uint8))
                 done.append(1)
         except BaseException as error:  # whatever it is, it must not end the thread: the batch would never come
-            words, cause = self._words(taken, taken.first + len(done), error), error
+            words = self._words(taken, taken.first + len(done), error)
             is_process = isinstance(error, WorkerEndedError)
-            cause.__traceback__ = None if is_process else _of_function(cause)
-        if words:
-            self.failed = (words, cause)
+            error.__traceback__ = None if is_process else _of_function(error)
+            self.failed = _Failed(words, error, taken)
         self._hand_over.give_back(taken, words, is_process)
 
     def _has_spans(self) -> bool:
         return any(each.metadata is not False for each in self._sources)
 
     def _made(self, taken: Any, rows: Iterator[GivenRow]) -> Iterator[list[npt.NDArray[Any]]]:
-        """What the functions make of each row, until the batch or the loader is given up."""
+        """The functions' values of each row, until the batch or the loader is given up."""
         functions = self._functions.functions
         if self._functions.processes:
-            yield from self._made_elsewhere(list(rows))
+            yield from self._made_elsewhere(rows)
             return
         for row in rows:
             if taken.cancelled or self._hand_over.closed:
                 return
             yield [array for each in functions for array in each(row)]
 
-    def _made_elsewhere(self, rows: list[GivenRow]) -> Iterator[list[npt.NDArray[Any]]]:
+    def _made_elsewhere(self, rows: Iterator[GivenRow]) -> Iterator[list[npt.NDArray[Any]]]:
+        ready: list[bytes] = []
+        failed: BaseException | None = None
+        try:
+            for row in rows:
+                ready.append(_pickled(row))
+        except BaseException as error:  # of one row, after those before it
+            failed = error
         if self._process is None:
             from penstock._load.row_process import RowProcess  # 12 ms with multiprocessing
 
             self._process = RowProcess(self._functions.functions)
         try:
-            yield from self._process.call(rows)
+            yield from self._process.call(ready)
         except WorkerEndedError:
             self._process = None  # the next rows get another one
             raise
+        if failed is not None:
+            raise failed
 
     def _row(self, taken: Any, row: int, spans: Spans | None) -> GivenRow:
         number, observation, epoch, source, length = taken.row_facts(row)
@@ -307,7 +330,7 @@ class _Worker:
         return GivenRow(fields, facts, found)
 
     def _words(self, taken: Any, row: int, error: BaseException) -> str:
-        """What is said of an error; of one whose own words cannot be had, its kind. Raises nothing."""
+        """The words of an error; of one whose own words cannot be had, its kind. Raises nothing."""
         number, _, epoch, source, _ = taken.row_facts(row)
         called = ", ".join(each.called for each in self._functions.functions)
         why = type(error).__name__
@@ -316,6 +339,15 @@ class _Worker:
             why = str(error) if is_said else f"{why}: {excerpt(error)}"
         said = f"{called}: observation {number:,} of {self._sources[source].path} in epoch {epoch}: {why}"
         return said.encode("utf-8", "backslashreplace").decode()
+
+
+def _pickled(row: GivenRow) -> bytes:
+    try:
+        return pickle.dumps(row, pickle.HIGHEST_PROTOCOL)
+    except Exception as error:
+        raise InvalidArgumentError(
+            f"its metadata does not pickle, as processes need it: {excerpt(error)}; leave processes= out"
+        ) from error
 
 
 def _of_function(error: BaseException) -> Any:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from multiprocessing import get_context, process
 from multiprocessing.connection import Connection
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy.typing as npt
 
@@ -18,6 +18,30 @@ from penstock._load.row_function import GivenRow, RowFunction, WorkerEndedError
 
 _starting = threading.Lock()  # the environment of children is the process's
 _READY = "ready"
+
+
+class _Failed(NamedTuple):
+    """An exception on its way to the other process: its pickle, if it has one, and its words."""
+
+    pickled: bytes
+    words: str
+
+    @classmethod
+    def of(cls, error: BaseException) -> _Failed:
+        pickled, words = b"", type(error).__name__
+        with suppress(Exception):
+            words = f"{words}: {error}"
+        with suppress(Exception):
+            pickled = pickle.dumps(error)
+        return cls(pickled, words)
+
+    def error(self) -> BaseException:
+        """The exception; where this process cannot make it, one with its words."""
+        with suppress(Exception):
+            made = pickle.loads(self.pickled)
+            if isinstance(made, BaseException):
+                return made
+        return RuntimeError(self.words)
 
 
 class RowProcess:
@@ -39,8 +63,8 @@ class RowProcess:
         self._is_ready = False
         self._is_ready = self._receive() == (_READY, None)
 
-    def call(self, rows: list[GivenRow]) -> Iterator[list[npt.NDArray[Any]]]:
-        """What the functions make of each row, in their order.
+    def call(self, rows: list[bytes]) -> Iterator[list[npt.NDArray[Any]]]:
+        """The functions' values of each row, a pickled GivenRow, in their order.
 
         Raises:
             WorkerEndedError: it ended.
@@ -51,9 +75,9 @@ class RowProcess:
         except OSError:
             self._raise_ended()
         for _ in rows:
-            made, error = self._receive()
-            if error is not None:
-                raise error
+            made, failed = self._receive()
+            if failed is not None:
+                raise failed.error()
             yield made
 
     def end(self) -> None:
@@ -85,18 +109,11 @@ def _serve(pipe: Connection, functions: Sequence[RowFunction]) -> None:
         while True:
             for row in pipe.recv():
                 try:
-                    answer: tuple[Any, Any] = [array for each in functions for array in each(row)], None
+                    given: GivenRow = pickle.loads(row)
+                    answer: tuple[Any, Any] = [array for each in functions for array in each(given)], None
                 except BaseException as error:
-                    answer = None, _picklable(error)
+                    answer = None, _Failed.of(error)
                 pipe.send(answer)
                 if answer[1] is not None:
                     break
     os._exit(0)  # the parent is gone: so is the reason to go on
-
-
-def _picklable(error: BaseException) -> BaseException:
-    try:
-        pickle.loads(pickle.dumps(error))
-    except Exception:
-        return RuntimeError(f"{type(error).__name__}: {error}")
-    return error

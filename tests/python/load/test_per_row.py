@@ -10,6 +10,7 @@ import sys
 import textwrap
 import threading
 import time
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -183,6 +184,73 @@ def test_an_error_is_raised_at_its_batch_which_comes_again(corpus, processes):
             assert loader.position == 6 and loader.state_dict()["position"] == 6
         loader.seek(9)
         assert next(loader).columns["x"].tolist() == [9, 10, 11]
+
+
+def test_an_error_that_only_its_process_can_make_is_raised_by_its_words(corpus):
+    column = PerRow(_row_functions.sevens_fail_locally, {"x": "f4"}, workers=1, processes=True)
+    words = r"PerRow\(sevens_fail_locally\): observation 7 of .* in epoch 0: RuntimeError: LocalError: seven"
+    loader = penstock.Loader(corpus.windows(16), 8, order="sequential", columns=[column], framework="numpy")
+    with loader, pytest.raises(penstock.InvalidArgumentError, match=words):
+        next(loader)
+
+
+@pytest.fixture(scope="module")
+def unready(tmp_path_factory: pytest.TempPathFactory) -> penstock.Dataset:
+    """Documents of which that with entry 5 cannot be decoded, and that with entry 21 does not go to a process."""
+
+    def decode(entry: memoryview) -> Any:
+        number = int(bytes(entry))
+        if number == 5:
+            raise ValueError("five")
+        return (lambda: number) if number == 21 else number
+
+    penstock.codecs.register("unready", lambda number: str(number).encode(), decode)
+    path = tmp_path_factory.mktemp("unready") / "text"
+    with penstock.Writer(path, fields={"token": "u2"}, metadata="unready") as writer:
+        for number in range(32):
+            writer.append(token=[number], metadata=number)
+    return penstock.open(path)
+
+
+@pytest.mark.parametrize("processes", RUN)
+def test_a_row_that_cannot_be_made_ready_is_named(unready, processes):
+    column = PerRow(_row_functions.sevens_fail, {"x": "f4"}, workers=1, processes=processes)
+    view = unready.documents()
+    with penstock.Loader(view, 16, order="sequential", columns=[column], framework="numpy") as loader:
+        with pytest.raises(
+            penstock.InvalidArgumentError, match=r"observation 5 of .* in epoch 0: CorruptionError: .*metadata"
+        ):
+            next(loader)
+        loader.seek(16)
+        if not processes:
+            assert next(loader).columns["x"].tolist() == list(range(16, 32))
+            return
+        words = r"observation 21 of .* in epoch 0: its metadata does not pickle, .*; leave processes= out"
+        with pytest.raises(penstock.InvalidArgumentError, match=words):
+            next(loader)
+
+
+def test_an_error_of_a_batch_that_nobody_gets_is_let_go(corpus):
+    held: list[weakref.ref[Any]] = []
+
+    def fails_later(row: Row, generator: np.random.Generator) -> float:
+        if row.index >= 4 and not held:
+            here = threading.Event()
+            held.append(weakref.ref(here))
+            raise KeyError("later")
+        return float(row.index)
+
+    column = PerRow(fails_later, {"x": "f4"}, workers=1)
+    with penstock.Loader(corpus.windows(16), 4, order="sequential", columns=[column], framework="numpy") as loader:
+        next(loader)
+        deadline = time.monotonic() + 5
+        while not held and time.monotonic() < deadline:
+            time.sleep(0.01)
+        loader.seek(0)
+        for _ in range(3):
+            next(loader)
+        gc.collect()
+        assert held and held[0]() is None
 
 
 class WordlessError(Exception):
@@ -387,6 +455,19 @@ def test_least_memory_is_enough(corpus):
         assert count == len(corpus.windows(16))
 
 
+def running(body: str, tmp_path: Path, corpus: penstock.Dataset, processes: bool) -> subprocess.CompletedProcess[str]:
+    """A program that does `body` with a `loader`."""
+    head = f"""
+import os
+import _row_functions, penstock
+if __name__ == "__main__":
+    view = penstock.open(CORPUS).windows(16)
+    column = penstock.columns.PerRow(_row_functions.process_of, {{"x": "i8"}}, workers=2, processes={processes})
+    loader = penstock.Loader(view, 4, columns=[column], framework="numpy")
+"""
+    return script(head + textwrap.indent(textwrap.dedent(body), "    "), tmp_path, corpus)
+
+
 def script(body: str, tmp_path: Path, corpus: penstock.Dataset) -> subprocess.CompletedProcess[str]:
     path = tmp_path / "script.py"
     head = f"import sys; sys.path.insert(0, {str(Path(_row_functions.__file__).parent)!r})\n"
@@ -397,21 +478,11 @@ def script(body: str, tmp_path: Path, corpus: penstock.Dataset) -> subprocess.Co
 @pytest.mark.parametrize("processes", RUN)
 @pytest.mark.parametrize("end", ["", "raise SystemExit(3)", "os.kill(os.getpid(), 9)"])
 def test_a_program_that_ends_with_a_running_loader_leaves_no_process(corpus, tmp_path, processes, end):
-    done = script(
-        f"""
-        import os
-        import _row_functions, penstock
-        if __name__ == "__main__":
-            view = penstock.open(CORPUS).windows(16)
-            column = penstock.columns.PerRow(
-                _row_functions.process_of, {{"x": "i8"}}, workers=2, processes={processes})
-            loader = penstock.Loader(view, 4, columns=[column], framework="numpy")
-            print(*{{int(each) for _ in range(8) for each in next(loader).columns["x"]}}, flush=True)
-            {end}
-        """,
-        tmp_path,
-        corpus,
-    )
+    body = f"""
+        print(*{{int(each) for _ in range(8) for each in next(loader).columns["x"]}}, flush=True)
+        {end}
+    """
+    done = running(body, tmp_path, corpus, processes)
     assert done.returncode == {"": 0, "raise SystemExit(3)": 3}.get(end, -9), done.stderr
     assert done.stderr == ""
     deadline = time.monotonic() + 5
@@ -424,31 +495,21 @@ def test_a_program_that_ends_with_a_running_loader_leaves_no_process(corpus, tmp
 
 @pytest.mark.parametrize("processes", RUN)
 def test_a_forked_child_is_refused_and_the_parent_goes_on(corpus, tmp_path, processes):
-    done = script(
-        f"""
-        import os, sys
-        import _row_functions, penstock
-        if __name__ == "__main__":
-            view = penstock.open(CORPUS).windows(16)
-            column = penstock.columns.PerRow(
-                _row_functions.process_of, {{"x": "i8"}}, workers=2, processes={processes})
-            loader = penstock.Loader(view, 4, columns=[column], framework="numpy")
-            next(loader)
-            child = os.fork()
-            if child == 0:
-                try:
-                    next(loader)
-                except penstock.InvalidArgumentError as error:
-                    assert "forked child" in str(error)
-                sys.exit(5)  # with the handlers of an exit
-            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 5
-            for _ in range(20):
+    body = """
+        next(loader)
+        child = os.fork()
+        if child == 0:
+            try:
                 next(loader)
-            loader.close()
-        """,
-        tmp_path,
-        corpus,
-    )
+            except penstock.InvalidArgumentError as error:
+                assert "forked child" in str(error)
+            raise SystemExit(5)  # with the handlers of an exit
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 5
+        for _ in range(20):
+            next(loader)
+        loader.close()
+    """
+    done = running(body, tmp_path, corpus, processes)
     assert done.returncode == 0 and done.stderr == "", done.stderr
 
 
