@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock import _native
@@ -15,7 +17,8 @@ from penstock._make.folders import folder_of, refuse_storage
 from penstock._make.growing_folder import GrowingFolder
 from penstock._make.shardwise import ShardRecipe, TakenShard, tasks_of
 from penstock._make.stored import Stored, fingerprint_of, joined_tokenizer, stored
-from penstock._places.paths import PathLike, as_paths
+from penstock._places.paths import PathLike, as_paths, local_path
+from penstock._places.remote import is_address, shown
 from penstock._places.storage import Storage
 
 if TYPE_CHECKING:
@@ -48,7 +51,8 @@ def append(
         path: the dataset's folder, or its address in a bucket: s3://, gs:// or az://.
         more: the folder or address of another dataset, or several, in this order; they stay as they are.
         progress: called with (shards done, shards in all); may raise to stop, which leaves the dataset as it was.
-        resume: do nothing if the dataset ends with these shards already: for a command that may be run twice.
+        resume: do nothing if the dataset ends with these shards already: for a command that may be run twice. Not of a
+            dataset to itself, which may end so before.
         workers: processes that bring shards into a bucket; 1: this one alone. Or an executor, such as
             penstock.ray.Cluster. A folder of this machine gets all of this process.
         storage: how addresses are reached.
@@ -61,7 +65,7 @@ def append(
     Raises:
         InvalidArgumentError: mode, layout, fields, codec, columns, features or tokenizer differ, `path` says its
             tokenizer and one of `more` does not, a writer is at work, someone else has published
-            there. Nothing was published then.
+            there, `path` is among `more` with resume=True. Nothing was published then.
         IoError: something cannot be read or written.
 
     Example:
@@ -83,6 +87,11 @@ def append(
     given = as_paths(more)
     if not given:
         raise InvalidArgumentError(f"append: no datasets to be added to {path!s}")
+    if resume and any(_is_same(path, each) for each in given):
+        raise InvalidArgumentError(
+            f"append: {shown(os.fspath(path))} to itself with resume=True: nothing tells whether that was done before: "
+            "leave resume out, or append a copy that penstock.combine makes"
+        )
     folder = folder_of(path, storage, scratch, inputs=given, puts_aside=True)
     if not folder.is_here:
         return _in_bucket(path, given, progress, resume, executor, storage, scratch)
@@ -96,6 +105,12 @@ def append(
         above = folder.beside if scratch is None else scratch
         here = [brought.enter_context(each.at_hand(above, lambda count: None)) for each in sources]
         return _native.append(folder.path, here, bool(resume), progress)
+
+
+def _is_same(one: PathLike, other: PathLike) -> bool:
+    if is_address(one) or is_address(other):
+        return str(one).rstrip("/") == str(other).rstrip("/")
+    return Path(local_path(one)).resolve() == Path(local_path(other)).resolve()
 
 
 def _is_done(target: Stored, sources: Sequence[Stored], resume: bool) -> bool:

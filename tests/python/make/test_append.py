@@ -146,3 +146,15 @@ def test_what_is_appended_to_itself_is_there_twice_and_columns_can_be_added_afte
     penstock.annotate(corpus, {"score": np.arange(18)})
     assert [each.name for each in penstock.open(corpus).shards] == ["00000.2", "00001.2"]
     check(corpus, [*range(9), *range(9)])
+
+
+def test_resuming_what_is_appended_to_itself_is_refused_since_nothing_tells_whether_it_was_done(tmp_path: Path) -> None:
+    corpus, more = write(tmp_path / "c", 9), write(tmp_path / "a", 3, 9)
+    (tmp_path / "link").symlink_to(corpus)
+    before = tree(corpus)
+    for given in (corpus, f"{corpus}/", [more, corpus], f"file://{corpus}", tmp_path / "link"):
+        with pytest.raises(penstock.InvalidArgumentError, match=r"to itself with resume=True.*leave resume out"):
+            penstock.append(corpus, given, resume=True)
+    with pytest.raises(penstock.InvalidArgumentError, match="to itself with resume=True"):
+        penstock.append("s3://bucket/corpus", "s3://bucket/corpus/", resume=True)
+    assert tree(corpus) == before
