@@ -142,14 +142,29 @@ AskedBlocks::Call AskedBlocks::open(std::uint32_t epoch, std::uint64_t number) {
   return call;
 }
 
-// The next one of the epoch, once a block is used. Not beyond its end, which may be the run's.
+void AskedBlocks::note_end(std::uint64_t epochs) {
+  if (forks_ != fork_count()) return;
+  const std::lock_guard lock(mutex_);
+  epochs_ = std::max(epochs_.value_or(0), epochs);
+}
+
+// The next one, once a block is used; after the epoch's last the next epoch's first, if the run has that.
 void AskedBlocks::ask_ahead(std::uint32_t epoch, std::uint64_t number) {
-  const std::uint64_t next = number + 1;
-  if (compute_ || next > (function_.length - 1) / Asked::kBlock || find_open(epoch, next)) return;
-  const auto is_next = [&](const Kept& kept) { return kept.epoch == epoch && kept.number == next; };
-  if (std::any_of(kept_.begin(), kept_.end(), is_next)) return;
+  if (compute_) return;
+  std::uint64_t next = number + 1;
+  if (next > (function_.length - 1) / Asked::kBlock) {
+    if (epoch == UINT32_MAX || (epochs_ && epoch + 1 >= *epochs_)) return;
+    ++epoch;
+    next = 0;
+  }
+  if (is_known(epoch, next) || failed_ahead_ == std::pair(epoch, next)) return;
   open(epoch, next);
   work_.notify_one();
+}
+
+bool AskedBlocks::is_known(std::uint32_t epoch, std::uint64_t number) const {
+  const auto is_it = [&](const Kept& kept) { return kept.epoch == epoch && kept.number == number; };
+  return std::any_of(kept_.begin(), kept_.end(), is_it) || find_open(epoch, number);
 }
 
 // Without the mutex, as check().
@@ -214,6 +229,7 @@ void AskedBlocks::end(const Call& call, IndexBlock block, const std::exception_p
     kept_.push_back({call->epoch, call->number, block});
   }
   std::erase(open_, call);
+  if (error && call->waiting == 0) failed_ahead_ = {call->epoch, call->number};
   call->block = std::move(block);
   call->error = error;
   call->has_ended = true;

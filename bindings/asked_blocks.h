@@ -19,6 +19,7 @@
 #include <span>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace penstock::bindings {
@@ -50,6 +51,10 @@ class AskedBlocks {
   /// PicksCancelled.
   shuffle::IndexBlock get(std::uint32_t epoch, std::uint64_t number, const std::function<void()>& while_waiting = {});
 
+  /// Blocks of epochs from this one on are asked for when they are needed, and not ahead. Of several calls the largest
+  /// counts.
+  void note_end(std::uint64_t epochs);
+
   // --- the thread that answers
   struct Request;
   using Call = std::shared_ptr<Request>;
@@ -59,7 +64,7 @@ class AskedBlocks {
     std::uint64_t first = 0;  // position of the epoch
     std::uint64_t count = 0;
 
-    // What follows is AskedBlocks'.
+    // The rest is AskedBlocks'.
     bool is_taken = false;
     bool has_ended = false;
     std::size_t waiting = 0;
@@ -86,6 +91,7 @@ class AskedBlocks {
   [[nodiscard]] Call find_open(std::uint32_t epoch, std::uint64_t number) const;
   Call open(std::uint32_t epoch, std::uint64_t number);
   void ask_ahead(std::uint32_t epoch, std::uint64_t number);
+  [[nodiscard]] bool is_known(std::uint32_t epoch, std::uint64_t number) const;
   void wait_for(Request& call, std::unique_lock<std::mutex>& lock, const std::function<void()>& while_waiting);
   void leave(const Call& call);
   [[nodiscard]] std::vector<std::uint64_t> computed(const Request& call) const;
@@ -105,8 +111,10 @@ class AskedBlocks {
     std::uint64_t number = 0;
     shuffle::IndexBlock block;
   };
-  std::vector<Kept> kept_;   // the one that was used last is the last
-  std::thread::id answers_;  // the thread that takes calls
+  std::vector<Kept> kept_;                                               // the one that was used last is the last
+  std::optional<std::uint64_t> epochs_;                                  // of the longest job, where any has an end
+  std::optional<std::pair<std::uint32_t, std::uint64_t>> failed_ahead_;  // a block that is not asked for ahead again
+  std::thread::id answers_;                                              // the thread that takes calls
   bool is_stopped_ = false;
 };
 

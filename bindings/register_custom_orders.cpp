@@ -126,6 +126,7 @@ std::shared_ptr<shuffle::Asked> make_asked(std::shared_ptr<AskedBlocks> blocks, 
                                            bool waits) {
   shuffle::Asked::Spec spec{std::move(name),        std::move(version),     to_u64(length, "length"),
                             to_u64(fetch, "fetch"), to_u64(lanes, "lanes"), waits};
+  spec.note_end = [blocks](std::uint64_t epochs) { blocks->note_end(epochs); };
   auto ask = [held = std::make_shared<const StopsBlocks>(std::move(blocks))](std::uint32_t epoch,
                                                                              std::uint64_t number) {
     AskedBlocks& blocks = held->get();

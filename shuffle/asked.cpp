@@ -38,6 +38,10 @@ void Asked::pick(std::uint64_t first, std::uint64_t stride, std::span<Pick> out)
   }
 }
 
+void Asked::note_end(std::uint64_t position) const {
+  if (spec_.note_end) spec_.note_end(position / spec_.length + (position % spec_.length == 0 ? 0 : 1));
+}
+
 // Which positions are read together decides none of them.
 std::string Asked::identity(std::uint64_t) const {
   const nlohmann::json root = {

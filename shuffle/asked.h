@@ -38,7 +38,8 @@ class Asked final : public Order {
     std::uint64_t length = 0;  // of an epoch
     std::uint64_t fetch = 1;   // positions of each lane that are read together
     std::uint64_t lanes = 1;
-    bool waits = false;  // `ask` does
+    bool waits = false;                                       // `ask` does
+    std::function<void(std::uint64_t epochs)> note_end = {};  // how many a job has at most
   };
 
   /// Throws InvalidArgument for a length that no order has, or a fetch or lanes of 0.
@@ -50,6 +51,7 @@ class Asked final : public Order {
   [[nodiscard]] std::uint64_t fetch_end(std::uint64_t position) const override { return fetches_.end(position); }
   [[nodiscard]] std::string identity(std::uint64_t position) const override;
   [[nodiscard]] bool may_wait() const override { return spec_.waits; }
+  void note_end(std::uint64_t position) const override;
 
  private:
   Spec spec_;

@@ -61,6 +61,12 @@ void Mixture::pick_one(std::uint64_t position, Pick& out) const {
   out = part_of(unit, slot);
 }
 
+std::uint32_t Mixture::source_at(std::uint64_t position) const {
+  MixtureSlot slot;
+  plan_->find(position, 1, {&slot, 1});
+  return part_of({}, slot).source;
+}
+
 Pick Mixture::part_of(const Pick& unit, const MixtureSlot& slot) const {
   Pick pick = unit;
   pick.index = unit.index * slot.parts + slot.part;

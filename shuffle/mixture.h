@@ -31,6 +31,7 @@ class Mixture final : public Order {
   static std::uint64_t source_seed(std::uint64_t seed, const std::string& name);
 
   void pick(std::uint64_t first, std::uint64_t stride, std::span<Pick> out) const override;
+  [[nodiscard]] std::uint32_t source_at(std::uint64_t position) const override;
   /// The run's length; 2^63 for an endless one.
   [[nodiscard]] std::uint64_t epoch_size() const override;
   [[nodiscard]] std::uint64_t end(std::uint64_t position) const override { return plan_->window_end(position); }

@@ -150,14 +150,13 @@ bool Prefetch::plan_one() {
 }
 
 std::shared_ptr<Batch> Prefetch::make_batch(BatchPlan plan) {
-  Pick first;
   const std::uint64_t at = plan.runs.empty() ? plan.position : plan.runs.front().first;  // not one that is skipped
-  if (options_.formats->size() > 1) job_->order().pick(at, 1, std::span(&first, 1));
+  const std::uint32_t source = options_.formats->size() > 1 ? job_->order().source_at(at) : 0;
   std::shared_ptr<Batch> batch = pool_->take();
   batch->plan = std::move(plan);
   batch->job = job_;
   batch->formats = options_.formats;
-  batch->format = &(*options_.formats)[first.source];
+  batch->format = &(*options_.formats)[source];
   batch->picks_may_wait = rows_->may_wait() || job_->order().may_wait();
   check_rows(*batch);
   batch->most_bytes = bound_->most_by_file();

@@ -23,7 +23,9 @@ CursorOptions complete(CursorOptions options, const std::shared_ptr<const Order>
 Job::Job(std::shared_ptr<const Order> order, std::span<const SourceIdentity> sources, CursorOptions options)
     : order_(std::move(order)),
       cursor_(complete(std::move(options), order_)),
-      text_(std::make_shared<const JobText>(job_text(*order_, sources, cursor_.options().skip))) {}
+      text_(std::make_shared<const JobText>(job_text(*order_, sources, cursor_.options().skip))) {
+  order_->note_end(cursor_.run_end());
+}
 
 void Job::pick(const BatchPlan& plan, std::span<Pick> out) const {
   std::uint64_t filled = 0;

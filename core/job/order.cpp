@@ -16,6 +16,12 @@ void Order::pick_at(std::span<const std::uint64_t> positions, std::span<Pick> ou
   }
 }
 
+std::uint32_t Order::source_at(std::uint64_t position) const {
+  Pick found;
+  pick(position, 1, {&found, 1});
+  return found.source;
+}
+
 EpochSizes Order::epoch_sizes() const {
   return {{0, epoch_size()}};
 }

@@ -65,6 +65,13 @@ class Order {
   /// order of this version has.
   [[nodiscard]] virtual OrderDifference difference_to(std::string_view saved, std::uint64_t position) const;
 
+  /// The source of the pick at `position`. A mixture knows it without its sources' orders, which may wait.
+  [[nodiscard]] virtual std::uint32_t source_at(std::uint64_t position) const;
+
+  /// A hint: a job's positions end at `position`, so nothing is made ready for those from there on. Of several jobs the
+  /// last end counts.
+  virtual void note_end(std::uint64_t /*position*/) const {}
+
   /// True: pick() may wait for answers from elsewhere (core/job/pick_wait.h), so the consumer leaves it to threads.
   [[nodiscard]] virtual bool may_wait() const { return false; }
 

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -48,6 +49,17 @@ def line(process: Process) -> str:
 def assert_ends(process: Process, code: int = 0) -> None:
     _, errors = process.communicate(timeout=30)
     assert (process.returncode, errors) == (code, "")
+
+
+def assert_interrupted(process: Process, first: str, last: str) -> None:
+    """It says `first`; within a second after a Ctrl-C a little later it says `last`; it ends well."""
+    assert line(process) == first
+    time.sleep(0.4)
+    begun = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    assert line(process) == last
+    assert time.monotonic() - begun < 1
+    assert_ends(process)
 
 
 def assert_clean(

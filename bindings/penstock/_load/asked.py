@@ -35,7 +35,7 @@ def _answer(function: Callable[..., Any], call: _native.OrderCall) -> None:
 
 
 def _indices(function: Callable[..., Any], call: _native.OrderCall) -> npt.NDArray[np.uint64]:
-    """What the function gives for the call, checked.
+    """The function's answer to the call, checked.
 
     Raises:
         InvalidArgumentError: it raises, or gives no integers [count] from 0 on.

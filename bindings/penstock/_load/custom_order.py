@@ -35,8 +35,8 @@ class Custom:
     follow one another, from 0 to `length` - 1. It must be pure: what it gives for an epoch and a position never
     changes, since it is asked again after a resume, and by each rank. Nobody can check that, so `name` and `version`
     stand for it in the job: raise the version whenever it gives other indices. A thread of its own calls it, a block
-    ahead of the engine's threads. What it raises is raised by `next`, as the cause of an InvalidArgumentError; the
-    loader can then be asked again.
+    ahead of the engine's threads, at an epoch's end for the next epoch's first. What it raises is raised by `next`, as
+    the cause of an InvalidArgumentError; the loader can then be asked again.
 
     A *C function* `int32_t f(uint64_t epoch, uint64_t first, uint64_t count, uint64_t *indices)`, from ctypes, cffi or
     `numba.cfunc`, fills in the indices at `count` positions from `first` on and returns 0. The engine's threads call
@@ -122,11 +122,11 @@ class Custom:
 
     @property
     def digest(self) -> str | None:
-        """Of the indices; None of a function."""
+        """Digest of the indices; None of a function."""
         return None if self._indices is None else self._indices.summary.digest
 
     def __getstate__(self) -> dict[str, Any]:
-        """What another process makes it of.
+        """The state by which another process makes it again.
 
         Raises:
             InvalidArgumentError: its function does not pickle.
@@ -141,7 +141,7 @@ class Custom:
         return self.__dict__
 
     def __repr__(self) -> str:
-        """What it is of."""
+        """Its function's name and version, or how many indices it has."""
         fetch = "" if self.fetch is None else f", fetch={self.fetch}, lanes={self.lanes}"
         if self._indices is None:
             length = "" if self.length is None else f", length={self.length:,}"

@@ -75,14 +75,37 @@ TEST(AskedBlocks, GivesEachBlockOnceAndAsksForTheNextOneAhead) {
   wait_until([&] { return blocks->find(0, 3) != nullptr; });
   wait_until([&] { return blocks->find(0, 4) != nullptr; });
   EXPECT_EQ(blocks->get(0, 2), blocks->find(0, 2));
-  EXPECT_EQ(blocks->get(1, 10)->size(), 3U);  // the last of an epoch, after which none is asked for ahead
+  blocks->note_end(2);
+  EXPECT_EQ(blocks->get(1, 10)->size(), 3U);  // the last of the run, after which none is asked for ahead
   std::this_thread::sleep_for(20ms);
   EXPECT_EQ(answering.calls, 5U);  // 2 to 5 of epoch 0, 10 of epoch 1
   EXPECT_EQ(blocks->find(2, 0), nullptr);
+  blocks->note_end(3);  // of a longer job
+  EXPECT_NE(blocks->find(1, 10), nullptr);
+  wait_until([&] { return blocks->find(2, 0) != nullptr; });
+}
+
+TEST(AskedBlocks, ABlockThatFailsAheadIsAskedForAgainByThoseWhoNeedItAlone) {
+  const BlocksPtr blocks = AskedBlocks::make(function());
+  std::atomic<bool> fails = true;
+  Answering answering(blocks, [&](AskedBlocks& all, const AskedBlocks::Call& call) {
+    if (call->epoch == 1 && fails) return all.fail(call, std::make_exception_ptr(std::runtime_error("of the user")));
+    all.give(call, answer_to(*call));
+  });
+  EXPECT_EQ(blocks->get(0, 10)->size(), 3U);
+  wait_until([&] { return answering.calls == 2; });
+  std::this_thread::sleep_for(10ms);
+  for (int i = 0; i < 5; ++i) EXPECT_NE(blocks->find(0, 10), nullptr);
+  std::this_thread::sleep_for(20ms);
+  EXPECT_EQ(answering.calls, 2U);
+  EXPECT_THROW((void)blocks->get(1, 0), std::runtime_error);
+  fails = false;
+  EXPECT_EQ(blocks->get(1, 0)->size(), shuffle::Asked::kBlock);
 }
 
 TEST(AskedBlocks, ManyWhoWaitForOneBlockAskOnce) {
   const BlocksPtr blocks = AskedBlocks::make(function());
+  blocks->note_end(4);
   std::promise<void> may_answer;
   Answering answering(blocks, [&](AskedBlocks& all, const AskedBlocks::Call& call) {
     may_answer.get_future().wait();

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import threading
+import time
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -290,6 +291,49 @@ def test_a_function_is_asked_for_blocks_by_a_thread_of_its_own(tmp_path):
     assert asked == [(0, begin, size, "penstock-order") for begin, size in blocks]  # each once, none beyond the run
 
 
+@pytest.mark.parametrize("fails", [False, True])
+def test_the_next_epoch_is_asked_for_ahead_and_once_where_it_fails(tmp_path, fails):
+    view = raw_tokens(tmp_path / "tokens.bin", 70_000)[0].windows(1)
+    asked: list[tuple[int, int]] = []
+    next_epoch = threading.Event()
+
+    def recorded(epoch: int, positions: np.ndarray) -> np.ndarray:
+        asked.append((epoch, int(positions[0])))
+        if epoch == 1:
+            next_epoch.set()
+        if epoch == 1 and fails:
+            raise ValueError("not made yet")
+        return positions
+
+    order = orders.Custom(recorded, name="recorded", version=1)
+    with loader_of(view, order, batch_size=100, prefetch=1, epochs=2) as loader:
+        loader.seek(65_600)  # in the last block, 44 batches before the epoch's end
+        next(loader)
+        assert next_epoch.wait(10)
+        for _ in range(30):
+            next(loader)
+    assert asked == [(0, 65_536), (1, 0)]
+
+
+def test_a_mixture_gives_what_was_read_while_a_function_has_not_answered(view):
+    may_answer = threading.Event()
+
+    def hangs(epoch: int, positions: np.ndarray) -> np.ndarray:
+        if epoch == 1:
+            may_answer.wait(20)
+        return positions
+
+    mixture = penstock.Mixture({"a": view, "b": view}, [penstock.Stage({"a": 1, "b": 1})])
+    order = orders.Custom(hangs, name="hangs", version=1)
+    begun = time.monotonic()
+    with loader_of(mixture, order, prefetch=4) as loader:
+        for _ in range(2 * N // 8):
+            assert not next(loader).epochs.any()
+        assert time.monotonic() - begun < 10
+        may_answer.set()
+        assert next(loader).epochs.any()
+
+
 def test_what_a_function_raises_reaches_the_caller_with_its_traceback_and_is_asked_again(view):
     failing = [True]
 
@@ -455,6 +499,13 @@ def test_collections_evaluation_and_workers(view):
         assert np.concatenate(list(loader)).tolist() == [2 * ((at % 60 + 10 * (at // 60)) % N) for at in range(120)]
     with pytest.raises(InvalidArgumentError, match="index 101"):
         penstock.CollectionLoader(collection, 10, order=orders.Custom([N]))
+    asked = []
+    recorded = orders.Custom(lambda epoch, positions: asked.append(epoch) or positions, name="recorded", version=1)
+    with penstock.CollectionLoader(collection, 10, order=recorded, epochs=1) as loader:
+        assert len(loader) == 11 and not asked  # being made it asks nothing
+        assert next(loader).tolist() == [2 * at for at in range(10)] and asked == [0]
+    with pytest.raises(InvalidArgumentError, match="not a multiple of world size 4"):
+        penstock.CollectionLoader(collection, global_batch_size=10, order=recorded, rank=0, world_size=4)
     evaluation = penstock.eval_loader(view, 10, order=orders.Custom([5, 6, 7]))
     for _ in range(2):
         assert [batch.indices[batch.valid].tolist() for batch in evaluation] == [[5, 6, 7]]

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import penstock
 import pytest
-from _scripts import assert_clean, assert_ends, line, started
+from _scripts import assert_clean, assert_ends, assert_interrupted, line, started
 
 PRELUDE = """
 import os, sys, threading, time
@@ -115,13 +115,7 @@ assert [batch.position for batch in islice(loader, 3)] == [position, position + 
 print("ended", flush=True)
 """
     with started(command(script, tokens)) as process:
-        assert line(process) == "runs"
-        time.sleep(0.3)
-        begun = time.monotonic()
-        process.send_signal(signal.SIGINT)
-        assert line(process) == "ended"
-        assert time.monotonic() - begun < 1
-        assert_ends(process)
+        assert_interrupted(process, "runs", "ended")
 
 
 # --- exit

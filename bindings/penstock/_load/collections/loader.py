@@ -147,7 +147,7 @@ class CollectionLoader(NoSampler):
         native_order = resolve_order(order, given.count, index("seed", seed))
         self._job = job_of(given.identity(fingerprint), native_order, sizes, epochs, per_epoch, tail, skip, uneven)
         self._job_json = self._job.json
-        self._job.plan(0, self.rank, self.world_size)  # refuses numbers of ranks that do not divide a batch
+        self._job.check_share(self.rank, self.world_size)
         rows = [_native.batch_rows(size, self.world_size) for _, size in sizes]
         check_block(order, factor, min(rows))
         check_fetch(factor, max(rows))
