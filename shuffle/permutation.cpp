@@ -71,11 +71,12 @@ KernelInput Permutation::kernel_input() const {
   return input;
 }
 
-void Permutation::operator()(std::span<const std::uint64_t> in, std::span<std::uint64_t> out, Form form) const {
+template <typename Walk>
+void Permutation::map(std::span<const std::uint64_t> in, std::span<std::uint64_t> out, KernelPass pass,
+                      const std::array<std::uint8_t, kTableSize>& table, const Walk& walk) const {
   check(in, out);
-  const KernelPass pass = kernel_of(form).forward;
   if (small()) {
-    std::transform(in.begin(), in.end(), out.begin(), [this](std::uint64_t index) { return table_.forward[index]; });
+    std::transform(in.begin(), in.end(), out.begin(), [&](std::uint64_t index) { return table[index]; });
     return;
   }
   const KernelInput input = kernel_input();
@@ -83,26 +84,19 @@ void Permutation::operator()(std::span<const std::uint64_t> in, std::span<std::u
     const std::size_t count = std::min(kKernelBlock, in.size() - begin);
     if (!pass(input, in.data() + begin, out.data() + begin, count)) continue;
     for (std::uint64_t& value : out.subspan(begin, count)) {
-      if (value >= size_) value = network_.forward(value);
+      if (value >= size_) value = walk(value);
     }
   }
 }
 
+void Permutation::operator()(std::span<const std::uint64_t> in, std::span<std::uint64_t> out, Form form) const {
+  map(in, out, kernel_of(form).forward, table_.forward,
+      [this](std::uint64_t index) { return network_.forward(index); });
+}
+
 void Permutation::inverse(std::span<const std::uint64_t> in, std::span<std::uint64_t> out, Form form) const {
-  check(in, out);
-  const KernelPass pass = kernel_of(form).inverse;
-  if (small()) {
-    std::transform(in.begin(), in.end(), out.begin(), [this](std::uint64_t value) { return table_.inverse[value]; });
-    return;
-  }
-  const KernelInput input = kernel_input();
-  for (std::size_t begin = 0; begin < in.size(); begin += kKernelBlock) {
-    const std::size_t count = std::min(kKernelBlock, in.size() - begin);
-    if (!pass(input, in.data() + begin, out.data() + begin, count)) continue;
-    for (std::uint64_t& value : out.subspan(begin, count)) {
-      if (value >= size_) value = network_.inverse(value);
-    }
-  }
+  map(in, out, kernel_of(form).inverse, table_.inverse,
+      [this](std::uint64_t value) { return network_.inverse(value); });
 }
 
 }  // namespace penstock::shuffle

@@ -55,6 +55,10 @@ class Permutation {
   void check(std::span<const std::uint64_t> in, std::span<std::uint64_t> out) const;
   void fill_table(Key key);
   [[nodiscard]] KernelInput kernel_input() const;
+  /// out[i] = what `pass` makes of in[i], where it lies beyond the size led on by `walk`; of few elements table[in[i]].
+  template <typename Walk>
+  void map(std::span<const std::uint64_t> in, std::span<std::uint64_t> out, KernelPass pass,
+           const std::array<std::uint8_t, kTableSize>& table, const Walk& walk) const;
 
   std::uint64_t size_;
   std::uint64_t seed_;

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import click
 
 from penstock._base.words import counted
-from penstock._cli.data import data_options, in_options, open_data, sides_as_options
+from penstock._cli.data import Command, data_options, in_options, open_data, sides_as_options
 from penstock._cli.output import echo, emit_json, emit_table, human_seconds, json_option, progress
 from penstock._places.remote import shown
 
@@ -17,6 +18,15 @@ _EPILOG = """\b
 Example:
   penstock pack corpus/ --window 4096 --out corpus.pack
 """
+
+
+def _number(name: str, help: str, *, least: int = 1, metavar: str = "N", **more: Any) -> Callable[[Command], Command]:
+    return click.option(name, type=click.IntRange(least), metavar=metavar, help=help, **more)
+
+
+def _choice(name: str, words: list[str], help: str) -> Callable[[Command], Command]:
+    """The first word is the default."""
+    return click.option(name, type=click.Choice(words), default=words[0], show_default=True, help=help)
 
 
 @click.command(
@@ -29,90 +39,46 @@ Example:
     help='Pack only documents whose columns are so, such as "score > 0.8", for dataset.where(CONDITION).packed(…). '
     "Default: all.",
 )
-@click.option("--window", type=click.IntRange(1), required=True, metavar="W", help="Records (tokens) of a row.")
-@click.option(
-    "--lookahead",
-    type=click.IntRange(0),
-    default=0,
-    show_default=True,
-    help="Records that a row has behind these, for labels.",
-)
+@_number("--window", "Records (tokens) of a row.", metavar="W", required=True)
+@_number("--lookahead", "Records that a row has behind these, for labels.", least=0, default=0, show_default=True)
 @click.option("--out", required=True, metavar="FILE", help="File for the table; it must not exist.")
-@click.option(
+@_choice(
     "--fit",
-    type=click.Choice(["best", "first", "next"]),
-    default="best",
-    show_default=True,
-    help="best puts a document into the fullest row that has room for it, first into the first one; next, with --fill "
+    ["best", "first", "next"],
+    "best puts a document into the fullest row that has room for it, first into the first one; next, with --fill "
     "exact, takes documents in their order.",
 )
-@click.option(
-    "--fill",
-    type=click.Choice(["pad", "exact"]),
-    default="pad",
-    show_default=True,
-    help="exact cuts a row's last document where the row ends, so that there is no padding.",
+@_choice(
+    "--fill", ["pad", "exact"], "exact cuts a row's last document where the row ends, so that there is no padding."
 )
-@click.option(
-    "--buffer",
-    type=click.IntRange(1),
-    metavar="N",
-    help="With --fill exact and --fit best: documents among which one is looked for. Default: 1000.",
-)
-@click.option(
-    "--refill",
-    type=click.IntRange(1),
-    metavar="N",
-    help="With --buffer: documents that come into it together. Default: 128.",
-)
-@click.option(
-    "--group",
-    type=click.IntRange(1),
-    help="Number of documents that are packed together; a row has documents of one group. Default: 65536.",
-)
-@click.option(
-    "--long",
-    type=click.Choice(["split", "truncate", "drop", "refuse"]),
-    default="split",
-    show_default=True,
-    help="What becomes of a document longer than a row.",
-)
-@click.option(
+@_number("--buffer", "With --fill exact and --fit best: documents among which one is looked for. Default: 1000.")
+@_number("--refill", "With --buffer: documents that come into it together. Default: 128.")
+@_number("--group", "Number of documents that are packed together; a row has documents of one group. Default: 65536.")
+@_choice("--long", ["split", "truncate", "drop", "refuse"], "What becomes of a document longer than a row.")
+@_number(
     "--multiple-of",
-    type=click.IntRange(1),
+    "Round the room that a document takes up to a multiple of N records.",
     default=1,
     show_default=True,
-    help="Round the room that a document takes up to a multiple of N records.",
-    metavar="N",
 )
-@click.option(
-    "--max-document",
-    type=click.IntRange(1),
-    metavar="N",
-    help="Records of a document that a row has at most. Default: those of the row.",
-)
+@_number("--max-document", "Records of a document that a row has at most. Default: those of the row.")
 @click.option(
     "--cut",
     type=click.Choice(["split", "truncate"]),
     help="What becomes of a document longer than --max-document. Default: split.",
 )
-@click.option(
-    "--max-documents",
-    type=click.IntRange(1),
-    metavar="N",
-    help="Sequences of a row at most: its documents, and what is left of it. Default: any number.",
-)
-@click.option(
+@_number("--max-documents", "Sequences of a row at most: its documents, and what is left of it. Default: any number.")
+@_number(
     "--end-of-document",
-    type=click.IntRange(0),
+    "Bare token files: a document ends with each token ID. Default: the files state their documents.",
+    least=0,
     metavar="ID",
-    help="Bare token files: a document ends with each token ID. Default: the files state their documents.",
 )
-@click.option(
+@_number(
     "--begin-of-document",
-    type=click.IntRange(0),
+    "Bare token files: a document begins with each token ID. Default: the files state their documents.",
+    least=0,
     metavar="ID",
-    help="Bare token files: a document begins with each token ID. Default: the files state their documents.",
 )
 @json_option
 def command(data: tuple[str, ...], dtype: str | None, format: str | None, as_json: bool, **given: Any) -> None:
