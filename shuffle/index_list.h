@@ -12,7 +12,7 @@
 namespace penstock::shuffle {
 
 struct IndexList {
-  /// Of so many in one digest of a part: the digest of a list is over those of its parts, which are made side by side.
+  /// Indices of a part: the digest of a list is over those of its parts, which are made side by side.
   static constexpr std::uint64_t kPart = std::uint64_t{1} << 22;
 
   const void* data = nullptr;  // of the first one, aligned
@@ -28,15 +28,15 @@ struct IndexList {
   }
 };
 
-/// What one pass over a part of a list finds.
+/// The result of one pass over a part of a list.
 struct IndexSummary {
   DigestBytes digest = {};
   std::uint64_t largest = 0;
   std::uint64_t largest_at = 0;  // the first of them
 };
 
-/// Of the indices [begin, end), at least one: the digest is XXH3-128 of them as 8 little-endian bytes each, so the same
-/// for both widths.
+/// Summary of the indices [begin, end), at least one: the digest is XXH3-128 of them as 8 little-endian bytes each, so
+/// the same for both widths.
 IndexSummary summarize(const IndexList& list, std::uint64_t begin, std::uint64_t end);
 
 /// The digest of a list of `size` indices, of those of its parts, in order.

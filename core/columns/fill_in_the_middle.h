@@ -42,7 +42,7 @@ class FillInTheMiddle {
   /// that it cannot hold, sentinels that are not three; fields that lie apart; as Sequences.
   FillInTheMiddle(FillInTheMiddleSpec spec, const SourceInfo& source);
 
-  /// What it needs of each row; always all of its records.
+  /// The parts of each row that it needs; always all of its records.
   [[nodiscard]] Parts parts() const noexcept;
   /// Changes the records of a row that has them and its spans.
   void rearrange(Row& row) const;

@@ -13,7 +13,7 @@
 
 namespace penstock {
 
-/// A column of which `fill_row` writes nothing. It needs the records of each row, which who fills it looks at.
+/// A column whose `fill_row` writes nothing. It needs the records of each row, at which the writer of the column looks.
 std::shared_ptr<const ColumnMaker> make_given(ScalarType type, std::vector<std::uint64_t> dims);
 
 }  // namespace penstock

@@ -26,7 +26,7 @@ struct Noise {
   std::uint64_t spans = 0;
 };
 
-// Of the calling thread, for the row that it corrupts.
+// The calling thread's, for the row that it corrupts.
 struct CorruptionScratch {
   std::vector<std::byte> tokens;
   std::vector<std::uint64_t> noise;  // lengths of the spans …

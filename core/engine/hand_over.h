@@ -44,7 +44,7 @@ class HandOver {
   void put(std::shared_ptr<Batch> batch);
   /// Forgets what was not taken.
   void cancel_all();
-  /// Whether nobody has rows of a batch.
+  /// True if nobody has rows of a batch.
   [[nodiscard]] bool idle() const;
 
   // --- the takers'
@@ -53,7 +53,7 @@ class HandOver {
   Rows take(std::chrono::nanoseconds patience);
   /// They are finished, or failed with this error: that of the lowest row is the batch's.
   void give_back(const Rows& rows, const std::exception_ptr& error);
-  /// Whether close() was called: nothing will come any more.
+  /// True after close(): nothing will come any more.
   [[nodiscard]] bool closed() const;
 
  private:

@@ -40,9 +40,9 @@ class Steering {
   /// With those of `other` from its number `first` on, where none begins already.
   [[nodiscard]] Steering with_later(const Steering& other, std::size_t first) const;
 
-  /// Of the first `count` entries: "[0,3,1],[40,1,1]", begin and weights, without common divisors.
+  /// The text of the first `count` entries: "[0,3,1],[40,1,1]", begin and weights, without common divisors.
   void append_text(std::size_t count, std::string& out) const;
-  /// Of the last one; there is one.
+  /// The text of the last entry; there is one.
   [[nodiscard]] std::string last_text() const;
   [[nodiscard]] std::uint64_t text_bytes() const;
   /// XXH3-128 of all of the text, in hex digits.

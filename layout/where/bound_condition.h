@@ -17,9 +17,9 @@
 
 namespace penstock::layout {
 
-/// Of each code of a dataset's category, after that of null, whether a test is true: truths[code + 1].
+/// Results of a test for each code of a dataset's category, null's first: truths[code + 1].
 using Truths = std::vector<std::uint8_t>;
-/// Of each name of a category, after null, its place in the order of the names of two; of null 0.
+/// Places of a category's names in the order of the names of two, null's first, which is 0.
 using Ranks = std::vector<std::int32_t>;
 
 struct BoundCondition {

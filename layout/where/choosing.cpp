@@ -148,7 +148,7 @@ class Choosing::Piece {
     }
   }
 
-  // Of each document what stands for its code of the dataset.
+  // The entry of `of_dataset` for the code of each document.
   template <typename T>
   std::vector<T> ranks_of(std::size_t column, const std::vector<T>& of_dataset) {
     std::vector<std::int32_t> codes(count_);

@@ -1,8 +1,8 @@
-// Choosing: which documents of a dataset a condition on their columns chooses.
+// Choosing: the documents of a dataset that a condition on their columns chooses.
 //
 // Some are looked at at a time, by several threads if there are: so a caller can stop, and this room has no threads.
 // Only the condition's columns are read, in pieces, and none for a piece in which what was looked at already decides.
-// What it keeps is a bit for each document.
+// It keeps a bit for each document.
 #pragma once
 
 #include "core/io/byte_store.h"
@@ -23,9 +23,9 @@ class Choosing {
   /// dataset without columns, or in the ids layout.
   Choosing(DatasetPtr dataset, std::string_view condition, StoreChoice through);
 
-  /// Of the dataset.
+  /// The dataset's.
   [[nodiscard]] std::uint64_t documents() const noexcept;
-  /// What was parsed, see condition_text().
+  /// The condition as it was parsed, see condition_text().
   [[nodiscard]] const std::string& condition() const noexcept { return text_; }
 
   /// Looks at documents [first, first + count), each once; `first` is a multiple of 64, and so is `count` but for the
@@ -45,7 +45,7 @@ class Choosing {
   std::vector<std::uint64_t> words_;
 };
 
-/// What views say of such a choice, as JSON: its condition and what it chose.
+/// A choice as views describe it, as JSON: its condition, and number and digest of the documents.
 std::string choice_json(const std::string& condition, const Chosen& chosen);
 
 }  // namespace penstock::layout

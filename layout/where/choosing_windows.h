@@ -1,7 +1,7 @@
 // ChoosingWindows: which windows of a stream lie in chosen documents: all records of such a window, its lookahead
 // included, are of documents that are chosen.
 //
-// Of the index only parts are read in which a document is chosen. Documents without records are in no window and
+// Only those parts of the index are read in which a document is chosen. Documents without records are in no window and
 // between none. One thread at a time; waits for reads.
 #pragma once
 
@@ -17,8 +17,8 @@ namespace penstock::layout {
 
 class ChoosingWindows {
  public:
-  /// Of windows as make_windows() makes them. Throws InvalidArgument: documents without records, a choice among other
-  /// documents than the dataset has.
+  /// Windows are those that make_windows() makes. Throws InvalidArgument: documents without records, a choice among
+  /// other documents than the dataset has.
   ChoosingWindows(DatasetPtr dataset, std::shared_ptr<const Chosen> documents, std::uint64_t window,
                   std::uint64_t lookahead, StoreChoice through);
 

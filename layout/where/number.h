@@ -26,8 +26,8 @@ std::string_view sign_of(Comparison what) noexcept;
 /// An integer from -2^63 to 2^64 - 1, or a double that is no such integer.
 class Number {
  public:
-  /// Of digits without sign, "12", "0.5", "1e-3"; nullopt for text that is no number, integers from 2^64 on and doubles
-  /// beyond the largest one.
+  /// The number of digits without sign, "12", "0.5", "1e-3"; nullopt for text that is no number, integers from 2^64 on
+  /// and doubles beyond the largest one.
   static std::optional<Number> parse(std::string_view digits);
   explicit Number(Wide integer) noexcept : integer_(integer) {}
   explicit Number(double real) noexcept;
@@ -46,8 +46,7 @@ class Number {
   double real_ = 0;
 };
 
-/// What a comparison with a number is of values of type T: one with a value of T, or the same for all that are not
-/// null.
+/// A comparison of values of type T with a number: one with a value of T, or the same for all that are not null.
 template <typename T>
 struct Test {
   enum class Kind : std::uint8_t { Compare, Always, Never };

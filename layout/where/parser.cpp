@@ -80,7 +80,7 @@ class Parser {
           fmt::format(format, std::forward<Arguments>(arguments)...));
   }
 
-  // What is there, for messages.
+  // The token that is there, for messages.
   [[nodiscard]] std::string seen() const {
     return tokens_.now().kind == Token::Kind::End ? "the end" : "\"" + excerpt(tokens_.now().text) + "\"";
   }
@@ -282,7 +282,7 @@ class Parser {
     return found;
   }
 
-  // What the comparison of two values is.
+  // The result of a comparison of two values.
   Literal constant(const Literal& left, Comparison what, const Literal& right, std::size_t at) const {
     if (std::holds_alternative<NullLiteral>(left.value) || std::holds_alternative<NullLiteral>(right.value)) {
       return {NullLiteral{}, left.at};

@@ -42,9 +42,9 @@ class ConditionTokens {
   ConditionToken now_;
 };
 
-/// Whether `word`, in lower case, is one of the grammar's: a column of this name stands in quotes.
+/// True if `word`, in lower case, is one of the grammar's: a column of this name stands in quotes.
 bool is_keyword(std::string_view word) noexcept;
-/// Whether a name needs no quotes.
+/// True for a name that needs no quotes.
 bool is_plain_name(std::string_view name) noexcept;
 
 }  // namespace penstock::layout

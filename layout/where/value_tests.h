@@ -1,6 +1,6 @@
 // Tests of stored values: of which of many in a row a comparison is true, as bits.
 //
-// What is made here is a pure function; any thread. NaN is null: no comparison with it is true.
+// Tests are pure functions; any thread. NaN is null: no comparison with it is true.
 #pragma once
 
 #include "core/rows/scalar_type.h"
@@ -31,8 +31,8 @@ ValueTest is_null(ScalarType type, bool is_negated);
 ValueTest is_true(bool is_negated);
 /// `value <what> other`, of numbers of any two types, or of two booleans.
 PairTest compare_pairs(ScalarType type, Comparison what, ScalarType other);
-/// Of codes of categories, as stored, in `bytes` each: bit i is truths[code + 1]. The test throws std::out_of_range for
-/// a code that has none.
+/// The test of codes of categories, as stored, in `bytes` each: bit i is truths[code + 1]. It throws std::out_of_range
+/// for a code that has none.
 void test_codes(const std::byte* codes, std::uint32_t bytes, std::uint64_t count, std::span<const std::uint8_t> truths,
                 std::span<std::uint64_t> bits);
 
