@@ -262,7 +262,7 @@ def _view(dataset: Any, given: dict[str, Any]) -> Any:
 
 
 class _Teller:
-    """What the rows of a batch say."""
+    """The lines that tell of the rows of a batch."""
 
     def __init__(self, view: Any, batch: Any, tokenizer: str | None) -> None:
         views = getattr(view, "sources", {None: view})

@@ -17,7 +17,7 @@ _KEYS = {"version", "position", "job"}
 
 
 class TracedRun(NamedTuple):
-    """What a loader was given."""
+    """The arguments of a loader."""
 
     view: Any
     seed: int

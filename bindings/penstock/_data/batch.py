@@ -82,7 +82,7 @@ class Batch(BatchArrays, Mapping[str, Any]):
 
     @property
     def labels(self) -> Any:
-        """What follows each of `inputs`: [rows, window]; -100 in rows that are not valid, and where no loss is wanted.
+        """The token after each of `inputs`: [rows, window]; -100 in rows that are not valid or count in no loss.
 
         That is where `loss_mask` is false, and with `penstock.columns.Labels(cross_document=False)` where the target
         is of another document. Of packed rows and padded documents also where a document ends, and in padding.
@@ -221,7 +221,7 @@ class Batch(BatchArrays, Mapping[str, Any]):
 
     @property
     def loss_scale(self) -> float:
-        """What to multiply the mean over this rank's valid rows by: valid rows × ranks / `global_rows`.
+        """Factor for the mean over this rank's valid rows: valid rows × ranks / `global_rows`.
 
         Averaged over ranks, as DDP and FSDP average gradients, that is the mean over the global batch. 1.0 where all
         ranks have as many valid rows; 0.0 where this one has none, of which there is no mean: see `global_rows`.

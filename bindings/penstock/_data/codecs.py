@@ -33,7 +33,7 @@ class Codec:
         self.decode = decode
 
     def to_json(self) -> str:
-        """What the manifest says of it."""
+        """Its entry in the manifest."""
         return _json.dumps({"name": self.name})
 
     def __repr__(self) -> str:

@@ -39,7 +39,7 @@ _WITH_OPTIONS = {each.name: each.__name__ for each in (LossMask, Labels, FillInT
 def resolve(
     columns: Iterable[str | Column], max_documents: int | None, view: Any
 ) -> tuple[ComputedSpecs, SpanFunctions | None]:
-    """What the native loader makes for a loader's `columns` of this view, and what `next` calls for them.
+    """A loader's `columns` of this view, as the native loader makes them, and the functions that `next` calls.
 
     Raises:
         InvalidArgumentError: an unknown column, one that is given twice, several ends of documents or none that is

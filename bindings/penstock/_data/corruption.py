@@ -20,7 +20,7 @@ _MOST_SENTINELS = 1 << 20
 
 
 def corruption_of(columns: Iterable[Any], view: Any, seed: int, sliced: bool) -> Corruption | None:
-    """What makes inputs and labels of this view's rows; None: nothing beside the view does.
+    """The maker of inputs and labels of this view's rows; None: the view alone makes them.
 
     Args:
         columns: the loader's, checked to be columns.

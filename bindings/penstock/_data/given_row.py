@@ -28,7 +28,7 @@ class RowSpan(NamedTuple):
 
 @dataclass(frozen=True)
 class RowFacts:
-    """What is known of a row beside its records.
+    """Facts of a row beside its records.
 
     Attributes:
         index: of the observation in its view.
@@ -61,18 +61,18 @@ class Row(Mapping[str, npt.NDArray[Any]]):
     __slots__ = ("_facts", "_fields", "spans")
 
     def __init__(self, fields: Mapping[str, npt.NDArray[Any]], facts: RowFacts, spans: Sequence[RowSpan]) -> None:
-        """Of a row's arrays and what is known of it."""
+        """Takes a row's arrays, its facts and its spans."""
         self._fields, self._facts = fields, facts
         self.spans = spans
 
     @property
     def index(self) -> int:
-        """Of the observation in its view."""
+        """Number of the observation in its view."""
         return self._facts.index
 
     @property
     def epoch(self) -> int:
-        """In which it is met."""
+        """Number of the epoch in which it is met."""
         return self._facts.epoch
 
     @property

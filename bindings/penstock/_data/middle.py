@@ -20,7 +20,7 @@ _SENTINELS = ("prefix", "middle", "suffix")
 
 
 def middle_of(columns: Iterable[Any], view: Any, name: str, seed: int) -> FillInTheMiddleSpec | None:
-    """What rearranges the rows of this view, the source `name` of a mixture; None: nothing does.
+    """The arrangement of rows of this view, the source `name` of a mixture; None: rows stay as they are.
 
     Args:
         columns: the loader's, checked to be columns.

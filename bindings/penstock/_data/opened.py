@@ -54,12 +54,12 @@ class Opened:
 
     @property
     def tokenizer(self) -> dict[str, Any] | None:
-        """What the writer noted of the tokenizer: name, vocabulary_size, end_of_document, hash, engine."""
+        """The writer's note of the tokenizer: name, vocabulary_size, end_of_document, hash, engine."""
         return cast("dict[str, Any] | None", json.loads(self._native.tokenizer_json))
 
     @property
     def cache_counts(self) -> dict[str, int] | None:
-        """What the local cache did since this dataset was opened with `cache=`; None without.
+        """Counts of the local cache since this dataset was opened with `cache=`; None without.
 
         "hits" and "misses" are pages of 4 KiB, of which "wrong" did not have their check value; "filled" are pages that
         were written, "failed" writes that could not be, and "stopped_by" is the errno after which none are tried, or 0.

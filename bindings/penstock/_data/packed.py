@@ -25,7 +25,7 @@ _BUFFER, _REFILL = 1_000, 128  # documents of fill="exact"
 
 
 class Packing(NamedTuple):
-    """What packing a dataset came to.
+    """Counts of a dataset's packed rows.
 
     Attributes:
         rows: of the whole view.
@@ -223,7 +223,7 @@ def make_table(dataset: _native.Dataset, packed: Packed, choice: Choice | None =
 
 
 def _chosen(dataset: _native.Dataset, choice: Choice | None) -> tuple[_native.Chosen | None, str]:
-    """What is packed, as the native side takes it."""
+    """The documents that are packed, as the native side takes them."""
     if choice is None:
         return None, ""
     if choice.documents.count == 0:
@@ -276,7 +276,7 @@ def write_table(
 
 
 def packing_of(header: _native.PackHeader) -> Packing:
-    """What a table says of itself, for users."""
+    """A table's counts, for users."""
     room = header.rows * header.rule.window
     waste = 1 - header.records / room if room else 0.0
     documents = json.loads(header.where)["count"] if header.where else header.documents

@@ -51,7 +51,7 @@ def refuse_other_side(name: str, by: str, token: int, first_has: bool, last_has:
 
 
 def doubt(by: str, token: int, files: Sequence[str]) -> str | None:
-    """What to say where files begin with the token that is to end documents, or end with the one that is to begin them.
+    """Words for files that begin with the token that is to end documents, or end with the one that is to begin them.
 
     Args:
         by: which of the two was given.
@@ -72,7 +72,7 @@ def doubt(by: str, token: int, files: Sequence[str]) -> str | None:
 
 
 def untold(by: str, token: int) -> str:
-    """What to say where no file begins or ends with the token."""
+    """Words for a dataset none of whose files begins or ends with the token."""
     said, other = ("end", "begin") if by == "end_of_document" else ("begin", "end")
     return (
         f"no input begins or ends with token {token:,}, so nothing tells its side: does it {said} documents, as {by} "

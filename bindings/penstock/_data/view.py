@@ -297,12 +297,12 @@ class View(Kind, Sequence[Observation], Generic[Of]):
 
     @property
     def packing(self) -> Packing:
-        """Of packed rows: how many documents are in how many rows, what is left out, and the waste."""
+        """Counts of packed rows: documents, rows, what is left out, and the waste."""
         raise AttributeError(f"{self!r}: packing and waste are of dataset.packed(window)")
 
     @property
     def waste(self) -> float:
-        """Of packed rows: the part of the whole view that is padding, 0 to 1."""
+        """The part of packed rows that is padding, 0 to 1."""
         return self.packing.waste
 
     @overload
@@ -336,7 +336,7 @@ class View(Kind, Sequence[Observation], Generic[Of]):
         return type(self), (self.dataset, self.metadata, self.columns, self._steps, *self._own())
 
     def __repr__(self) -> str:
-        """What it is a view of."""
+        """The dataset, and how the view was made."""
         how = self._words()
         if self.bounds is not None:
             how.append(f"{self.bounds.by}={self.bounds.value}")

@@ -19,7 +19,7 @@ _STEP_WINDOWS = 1 << 20  # documents between two looks at Ctrl-C
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """What a condition chose of a dataset; pickles.
+    """The documents of a dataset that a condition chose; pickles.
 
     Attributes:
         condition: its text, one for all ways to write it.

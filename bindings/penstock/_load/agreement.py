@@ -1,4 +1,4 @@
-"""Whether the processes of a job have loaders that go together: asked over torch.distributed, decided by each alike."""
+"""Agreement of the loaders of a job's processes: asked over torch.distributed, decided by each alike."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MISSING = object()
 
 @dataclass(frozen=True)
 class Facts:
-    """What one process says of its loader.
+    """One process's facts of its loader.
 
     Attributes:
         rank: of the loader.
@@ -145,7 +145,7 @@ def _about_jobs(jobs: list[str]) -> list[str]:
 
 
 def _usual(values: list[str]) -> str:
-    """What most have; of equally many the first."""
+    """The value that most have; of equally many the first."""
     return Counter(values).most_common(1)[0][0]
 
 

@@ -20,7 +20,7 @@ _OWNER = "orders.Custom"
 
 
 class Summary(NamedTuple):
-    """What one pass over indices finds.
+    """The result of one pass over indices.
 
     Attributes:
         digest: of the indices as numbers, whatever their type.

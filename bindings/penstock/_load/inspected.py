@@ -22,7 +22,7 @@ class Inspected:
     _reader: str | None  # how datasets are read of which no file is here; None: some are
 
     def metrics(self) -> Metrics:
-        """What this loader has done since it was made, counted by its threads; any thread may ask, at any time.
+        """Counts of this loader since it was made, counted by its threads; any thread may ask, at any time.
 
         While torch.profiler records, each `next` is a range "penstock.next" of its trace.
 

@@ -119,7 +119,7 @@ class Job:
         return Plan(begin, end, picks, np.arange(len(picks)) < valid, of_all)
 
     def picks(self, first: int, count: int) -> npt.NDArray[Any]:
-        """What stands at the positions [first, first + count), skipped ones too.
+        """Observations at the positions [first, first + count), skipped ones too.
 
         Returns:
             A structured array [count] with the fields `source` (number of the source), `epoch` (of that source),
@@ -221,7 +221,7 @@ class Job:
         raise TypeError("a job does not pickle: pickle its view and the arguments, and make it again")
 
     def __repr__(self) -> str:
-        """What decides it."""
+        """Its order and batches, as JSON."""
         return f"Job({self._native.json})"
 
 

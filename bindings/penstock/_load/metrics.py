@@ -37,7 +37,7 @@ class Histogram:
 
 @dataclass(frozen=True)
 class Metrics:
-    """What `loader.metrics()` gives: counts since the loader was made, and two that are of now.
+    """Counts of a loader, by `loader.metrics()`: those since the loader was made, and two that are of now.
 
     Attributes:
         batches: that `next` took; one that came again (an error of `transform`) each time.

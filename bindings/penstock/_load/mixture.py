@@ -287,7 +287,7 @@ class Mixture(Loadable):
         return self._lengths.by_source(self._plan.count(position))
 
     def plan(self, until: Place | None = None, points: int = 100) -> MixtureRun:
-        """What each source has given at `points` equally spaced positions from 0 to `until`.
+        """Observations that each source has given at `points` equally spaced positions from 0 to `until`.
 
         Args:
             until: a position or `Tokens`; None: the run's end.

@@ -72,12 +72,12 @@ class Lengths:
         return self._own
 
     def weights(self, stage: int, of_sources: list[int]) -> list[int]:
-        """Of the plan's sources in a stage."""
+        """Weights of the plan's sources in a stage."""
         before = self._all.index(self.stages[stage]) * self._count
         return [0] * before + of_sources + [0] * (len(self.names) - before - len(of_sources))
 
     def weights_at(self, position: int, of_sources: list[int], begins: Sequence[int]) -> list[int]:
-        """Of the plan's sources from a position on, in the length that stages of these begins have there."""
+        """Weights of the plan's sources from a position on, in the length that stages of these begins have there."""
         return self.weights(bisect_right(begins, position) - 1, of_sources)
 
     def by_source(self, of_plan: Sequence[int]) -> list[int]:

@@ -54,7 +54,7 @@ class ContextParallel:
 
 @dataclass(frozen=True, eq=False)
 class Balance:
-    """Which rows of the global batch a rank gets: by what they cost, instead of every `world_size`-th.
+    """A rank's rows of the global batch by their cost, instead of every `world_size`-th.
 
     Rows go, heaviest first, to the rank with least so far, as many to each; of equal rows the earlier position comes
     first. The global batch and the state stay as they are. Nothing is communicated: every rank reads the lengths of all
@@ -82,7 +82,7 @@ class Slice(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """What a row of one source costs; see CostRule in core/engine/row_costs.h."""
+    """The cost of a row of one source; see CostRule in core/engine/row_costs.h."""
 
     kind: str
     shorten: int
@@ -169,7 +169,7 @@ def resolve_balance(given: Any, view: Loadable) -> tuple[list[Rule], int] | None
 
 
 def in_words(balance: tuple[list[Rule], int] | None) -> str:
-    """What `resolve_balance` gave, so that two that give other rows differ."""
+    """The result of `resolve_balance` in words, so that two that give other rows differ."""
     if balance is None:
         return "none"
     rules, micro = balance

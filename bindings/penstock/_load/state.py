@@ -10,7 +10,7 @@ from penstock._base.errors import InvalidArgumentError
 
 
 def checked_state(state: Mapping[str, Any]) -> tuple[int, int, str]:
-    """What a state holds: version, position and job.
+    """The contents of a state: version, position and job.
 
     Raises:
         InvalidArgumentError: it is no state.

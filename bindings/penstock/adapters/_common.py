@@ -41,7 +41,7 @@ def checked(adapter: str, loader: Any) -> Loader:
 
 
 def given(value: Any, uneven: str) -> Any:
-    """What a loader gave, as frameworks take it: a batch as a dict, what a `transform` made of it as it is.
+    """A loader's batch, as frameworks take it: a batch as a dict, what a `transform` made of it as it is.
 
     Args:
         value: what it gave.

@@ -78,7 +78,7 @@ class TrainLoader:
 
     @property
     def dataset(self) -> Any:
-        """What accelerate reads where the Trainer skips the batches that it has trained on.
+        """The dataset that accelerate reads where the Trainer skips the batches that it has trained on.
 
         They are no batches here: the position is behind them.
         """
@@ -111,7 +111,7 @@ class LoaderCallback(TrainerCallback, ExportableState):
         self.loader_state: dict[str, Any] | None = None
 
     def state(self) -> dict[str, Any]:
-        """What the Trainer saves of this callback."""
+        """The state that the Trainer saves of this callback."""
         return {"args": {}, "attributes": {"loader_state": self.loader_state}}
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:

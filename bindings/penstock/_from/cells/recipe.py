@@ -36,7 +36,7 @@ _NAMES = 1 << 16  # that are read at once
 
 @dataclass
 class Imported:
-    """What an import made.
+    """Counts of an import.
 
     Attributes:
         path: the dataset's folder, or its address in a bucket.

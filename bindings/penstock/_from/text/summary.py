@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass
 class WrittenText:
-    """What the dataset holds and what this run did. Shards kept from an earlier run count in the first five alone.
+    """Counts of the dataset and of this run. Shards kept from an earlier run count in the first five alone.
 
     Attributes:
         path: the dataset's folder or address.
@@ -73,5 +73,5 @@ class WrittenText:
 
     @property
     def tokenizer_share(self) -> float:
-        """Of the time that all workers together had, the part spent inside the tokenizer: 1 is the best there is."""
+        """The part of all workers' time that was spent inside the tokenizer: 1 is the best there is."""
         return self.tokenizing_seconds / max(self.seconds * self.workers, 1e-9)

@@ -26,7 +26,7 @@ _CODECS = {"json": "json", "msgpack": "json", "raw": "bytes"}  # of MDS
 
 @dataclass
 class Exported:
-    """What an export wrote.
+    """Counts of an export.
 
     Attributes:
         paths: of the files or the folder.

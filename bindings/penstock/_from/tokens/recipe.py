@@ -23,7 +23,7 @@ from penstock._make.writer import Writer
 
 @dataclass
 class ImportedTokens:
-    """What an import made.
+    """Counts of an import.
 
     Attributes:
         path: the dataset's folder or address.

@@ -98,7 +98,7 @@ class Collections(Parts):
         return iter(self._parts)
 
     def __contains__(self, name: object) -> bool:
-        """Whether a part has this name."""
+        """True if a part has this name."""
         return name in self._parts
 
     def keys(self) -> Any:

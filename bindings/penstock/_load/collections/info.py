@@ -32,7 +32,7 @@ class BatchInfo:
 
     @property
     def loss_scale(self) -> float:
-        """What to multiply the mean over this rank's valid rows by, see `Batch.loss_scale`."""
+        """Factor for the mean over this rank's valid rows, see `Batch.loss_scale`."""
         return int(self.valid.sum()) * self.world_size / self.global_rows
 
     def state_dict(self) -> dict[str, Any]:

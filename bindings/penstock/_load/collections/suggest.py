@@ -45,7 +45,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Suggestion:
-    """What `suggest` found; its repr is the table.
+    """The measurements of `suggest`; its repr is the table.
 
     Attributes:
         block: for `orders.Blocks`.
