@@ -5,6 +5,7 @@
 #include "shuffle/permutation.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace penstock::shuffle {
@@ -36,11 +37,19 @@ MixtureCourses::MixtureCourses(std::shared_ptr<const MixtureSpec> spec)
   if (spec_->stages.empty()) refuse_course("a mixture without stages: give at least one");
   if (spec_->group == 0) refuse_course("group=0: wanted at least 1");
   std::vector<MixtureCourse> list;
-  for (std::size_t i = 0; i < spec_->stages.size(); ++i) add(spec_->stages[i], i, list);
+  std::vector<RampBegin> ramps;
+  for (std::size_t i = 0; i < spec_->stages.size(); ++i) {
+    add(spec_->stages[i], i, list);
+    note_ramp(list, ramps);
+  }
   list_ = std::make_shared<const std::vector<MixtureCourse>>(std::move(list));
+  ramps_ = std::make_shared<const std::vector<RampBegin>>(std::move(ramps));
 }
 
-MixtureCourses MixtureCourses::with(std::shared_ptr<const Steering> steering) const {
+MixtureCourses MixtureCourses::with(std::shared_ptr<const Steering> steering, std::size_t same) const {
+  for (std::size_t i = same; spec_->of_each_length > 0 && steering && i < steering->size(); ++i) {
+    check_length(*steering, i);
+  }
   MixtureCourses changed = *this;
   changed.steering_ = steering && steering->size() > 0 ? std::move(steering) : nullptr;
   return changed;
@@ -104,6 +113,45 @@ void MixtureCourses::set_ramp(const MixtureStageSpec& stage, MixtureCourse& cour
                               with_commas(stage.ramp->value)));
   }
   course.ramp = rounded(course, end) - course.begin;
+}
+
+// A stage without a ramp ends what those before it have to say.
+void MixtureCourses::note_ramp(const std::vector<MixtureCourse>& list, std::vector<RampBegin>& ramps) const {
+  RampBegin& added = ramps.emplace_back();
+  const MixtureCourse& course = list.back();
+  added.since = course.begin;
+  if (course.ramp == 0) return;
+  const MixtureCourse& before = list[course.number - 1];
+  const bool is_cut = before.ramp >= course.begin - before.begin;  // its last step is not yet the stage's own
+  added.since = is_cut ? ramps[before.number].since : before.begin;
+  added.from = is_cut ? ramp_of(before, ramps[before.number].from).weights_at(course.unit - 1) : weights(before);
+}
+
+// Which of the lengths the sources are of that have these weights.
+std::size_t MixtureCourses::length_of(const std::vector<std::uint64_t>& weights) const {
+  const auto first = std::find_if(weights.begin(), weights.end(), [](std::uint64_t weight) { return weight > 0; });
+  return static_cast<std::size_t>(first - weights.begin()) / spec_->of_each_length;
+}
+
+void MixtureCourses::check_length(const Steering& steering, std::size_t entry) const {
+  const std::uint64_t begin = steering.begin(entry);
+  const MixtureCourse& there = listed_at(begin);
+  const std::size_t wanted = length_of(spec_->stages[there.number].weights);
+  const std::vector<std::uint64_t> weights = steering.weights(entry);
+  for (std::size_t s = 0; s < weights.size(); ++s) {
+    const std::size_t length = s / spec_->of_each_length;
+    if (weights[s] == 0 || length == wanted) continue;
+    std::string stages;
+    for (const MixtureCourse& course : *list_) {
+      if (length_of(spec_->stages[course.number].weights) != length) continue;
+      fmt::format_to(std::back_inserter(stages), "{}{}", stages.empty() ? "" : ", ", course.number);
+    }
+    refuse_course(fmt::format(
+        "the weights set at position {}: they are of {}, rows of {}, but there stage {} has {}: let the stages of each "
+        "length begin where they did",
+        with_commas(begin), spec_->names[s], stages.empty() ? "no stage's length" : "the length of stage " + stages,
+        there.number, spec_->names[wanted * spec_->of_each_length + s % spec_->of_each_length]));
+  }
 }
 
 // The first position at or after `place` where a stage that follows `course` may begin: that of a whole group.
@@ -189,11 +237,34 @@ UnitStretch MixtureCourses::stretch(const MixtureCourse& course) const {
                       .group = course.parts > 1 ? spec_->group : 1};
   if (const std::optional<MixtureCourse> after = next(course)) stretch.end = after->unit;
   if (course.ramp > 0) {
-    stretch.ramp_groups = course.ramp / (course.parts > 1 ? spec_->group * course.parts : 1);
-    stretch.from = this->stretch(at(course.begin - 1)).weights_at(course.unit - 1);
-    if (spec_->of_each_length > 0) stretch.from = at_length_of(stretch.weights, stretch.from, spec_->of_each_length);
+    const UnitStretch ramp = ramp_of(course, weights_before(course));
+    stretch.ramp_groups = ramp.ramp_groups;
+    stretch.from = ramp.from;
   }
   return stretch;
+}
+
+// Of its units, without an end, as its ramp leads on from these weights.
+UnitStretch MixtureCourses::ramp_of(const MixtureCourse& course, std::vector<std::uint64_t> from) const {
+  UnitStretch ramp{.begin = course.unit, .weights = weights(course), .group = course.parts > 1 ? spec_->group : 1};
+  ramp.ramp_groups = course.ramp / (course.parts > 1 ? spec_->group * course.parts : 1);
+  ramp.from = spec_->of_each_length > 0 ? at_length_of(ramp.weights, from, spec_->of_each_length) : std::move(from);
+  return ramp;
+}
+
+// Those in force where a stage of the list begins. Ramps that each cut the one before are gone through from the first
+// one on, or from the last weights that were set.
+std::vector<std::uint64_t> MixtureCourses::weights_before(const MixtureCourse& course) const {
+  const RampBegin& listed = (*ramps_)[course.number];
+  const std::size_t set = steering_ ? steering_->count_before(course.begin) : 0;
+  if (set == 0 || steering_->begin(set - 1) < listed.since) return listed.from;
+  const MixtureCourse last = change(set - 1);
+  std::vector<std::uint64_t> found = weights(last);
+  for (std::size_t i = last.number + 1; i < course.number; ++i) {
+    const MixtureCourse& cut = (*list_)[i];
+    found = cut.ramp == 0 ? weights(cut) : ramp_of(cut, std::move(found)).weights_at((*list_)[i + 1].unit - 1);
+  }
+  return found;
 }
 
 std::uint64_t MixtureCourses::begin_of_change(std::uint64_t position) const {

@@ -67,8 +67,10 @@ class MixtureCourses {
  public:
   /// Throws InvalidArgument, which names the stage, for what cannot be.
   explicit MixtureCourses(std::shared_ptr<const MixtureSpec> spec);
-  /// The same list with these weights set: entries at whole groups (see begin_of_change), of the spec's sources.
-  [[nodiscard]] MixtureCourses with(std::shared_ptr<const Steering> steering) const;
+  /// The same list with these weights set: entries at whole groups (see begin_of_change), of the spec's sources, of
+  /// which the first `same` are set already. Throws InvalidArgument for weights of rows of another length than stages
+  /// have where they begin.
+  [[nodiscard]] MixtureCourses with(std::shared_ptr<const Steering> steering, std::size_t same = 0) const;
 
   [[nodiscard]] const MixtureSpec& spec() const noexcept { return *spec_; }
   [[nodiscard]] const Steering* steering() const noexcept { return steering_.get(); }
@@ -97,8 +99,20 @@ class MixtureCourses {
   [[nodiscard]] Wide tokens_before(std::uint64_t position) const;
 
  private:
+  // Of a stage of the list that has a ramp, where no weights are set: the weights that it leads from, and the begin of
+  // the first stage that they follow from, as a ramp that is cut leads on from one of its steps.
+  struct RampBegin {
+    std::vector<std::uint64_t> from;
+    std::uint64_t since = 0;
+  };
+
   void add(const MixtureStageSpec& stage, std::size_t number, std::vector<MixtureCourse>& list);
   void set_ramp(const MixtureStageSpec& stage, MixtureCourse& course) const;
+  void note_ramp(const std::vector<MixtureCourse>& list, std::vector<RampBegin>& ramps) const;
+  void check_length(const Steering& steering, std::size_t entry) const;
+  [[nodiscard]] std::size_t length_of(const std::vector<std::uint64_t>& weights) const;
+  [[nodiscard]] UnitStretch ramp_of(const MixtureCourse& course, std::vector<std::uint64_t> from) const;
+  [[nodiscard]] std::vector<std::uint64_t> weights_before(const MixtureCourse& course) const;
   [[nodiscard]] std::uint64_t rounded(const MixtureCourse& course, const MixturePlace& place) const;
   [[nodiscard]] std::uint64_t most_unit(const MixtureCourse& course) const;
   [[nodiscard]] const MixtureCourse& listed_at(std::uint64_t position) const;
@@ -106,6 +120,7 @@ class MixtureCourses {
 
   std::shared_ptr<const MixtureSpec> spec_;
   std::shared_ptr<const std::vector<MixtureCourse>> list_;
+  std::shared_ptr<const std::vector<RampBegin>> ramps_;  // by the list's stages
   std::vector<std::uint64_t> windows_;
   std::shared_ptr<const Steering> steering_;  // null: nothing was set
 };

@@ -163,12 +163,7 @@ OrderDifference Mixture::difference_to(std::string_view saved, std::uint64_t pos
   if (!difference.are_steered || !difference.texts.empty()) return difference;
   compare_caps(saved, position, difference);
   std::vector<std::uint64_t> given(plan_->spec().names.size());
-  const std::uint64_t counted = std::min(position, plan_->last_position());
-  try {
-    plan_->count(counted, given);
-  } catch (const Error&) {  // its group has too many observations before it: as good for a message
-    plan_->count_begun(counted, given);
-  }
+  plan_->estimate(std::min(position, plan_->last_position()), given);
   difference.given.clear();
   for (std::size_t s = 0; s < given.size(); ++s) difference.given[json(plan_->spec().names[s]).dump()] = given[s];
   return difference;

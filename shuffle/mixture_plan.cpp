@@ -49,7 +49,7 @@ std::shared_ptr<const MixturePlan> MixturePlan::with(std::shared_ptr<const Steer
   std::uint64_t position = kMostPosition;  // where they begin to differ
   if (same < before.size()) position = std::min(position, before.begin(same));
   if (same < after.size()) position = std::min(position, after.begin(same));
-  MixtureCourses changed = courses().with(std::move(steering));
+  MixtureCourses changed = courses().with(std::move(steering), same);
   const MixtureCourse course = changed.at(position);
   const std::uint64_t unit = course.unit + (position - course.begin) / course.parts;
   return std::shared_ptr<const MixturePlan>(
@@ -151,24 +151,46 @@ void MixturePlan::find_parts(const MixtureCourse& course, std::uint64_t first, s
   }
 }
 
-// Units of a stage of the list all have as many parts, whatever was set in it.
 void MixturePlan::count(std::uint64_t position, std::span<std::uint64_t> out) const {
+  count_one_by_one(position, count_groups(position, out), out);
+}
+
+void MixturePlan::estimate(std::uint64_t position, std::span<std::uint64_t> out) const {
+  const std::uint64_t begun = count_groups(position, out);
+  if (begun == 0) return;
+  const MixtureCourse course = courses().at(position - 1);
+  const std::uint64_t group = (position - 1 - course.begin) / (spec().group * course.parts);
+  const std::uint64_t units = group_units(course, group);
+  const std::uint64_t first = course.unit + group * spec().group;
+  std::vector<std::uint64_t> before(out.size());
+  std::vector<std::uint64_t> after(out.size());
+  tables_->count(first, before);
+  tables_->count(first + units, after);
+  for (std::size_t s = 0; s < out.size(); ++s) {
+    out[s] += static_cast<std::uint64_t>(Wide{after[s] - before[s]} * begun / units);
+  }
+}
+
+// Those of whole groups before a position; how many come after them. Only the last group can be one that is begun.
+// Units of a stage of the list all have as many parts, whatever was set in it.
+std::uint64_t MixturePlan::count_groups(std::uint64_t position, std::span<std::uint64_t> out) const {
   if (position > last_position_) raise_over(position);
   std::fill(out.begin(), out.end(), 0);
   std::vector<std::uint64_t> before(out.size());
   std::vector<std::uint64_t> after(out.size());
+  std::uint64_t begun = 0;
   const std::vector<MixtureCourse>& list = courses().list();
   for (std::size_t i = 0; i < list.size() && list[i].begin < position; ++i) {
     const MixtureCourse& course = list[i];
     const std::uint64_t end = i + 1 < list.size() ? std::min(position, list[i + 1].begin) : position;
     const std::uint64_t past = end - course.begin;
     const std::uint64_t group = spec().group * course.parts;
-    const std::uint64_t begun = course.parts == 1 || end == last_position_ ? 0 : past % group;  // of a group
+    begun = course.parts == 1 || end == last_position_ ? 0 : past % group;
     tables_->count(course.unit, before);
     tables_->count(course.unit + (past - begun) / course.parts, after);
     for (std::size_t s = 0; s < out.size(); ++s) out[s] += (after[s] - before[s]) * course.parts;
-    count_one_by_one(end, begun, out);
   }
+  return begun;
 }
 
 // Adds the last `begun` observations before `end`.

@@ -35,6 +35,9 @@ class MixturePlan {
   void find(std::uint64_t first, std::uint64_t stride, std::span<MixtureSlot> out) const;
   /// out[s] = observations of source s before `position`. O(S), and one look at each position of a group that is begun.
   void count(std::uint64_t position, std::span<std::uint64_t> out) const;
+  /// About the same, in O(S): of a group that is begun each source has given as large a part as of all its sources
+  /// together.
+  void estimate(std::uint64_t position, std::span<std::uint64_t> out) const;
   /// out[s] = units of source s that have begun by the end of the group of `position`; where units have no parts, up to
   /// that position.
   void count_begun(std::uint64_t position, std::span<std::uint64_t> out) const;
@@ -84,6 +87,7 @@ class MixturePlan {
   [[nodiscard]] std::uint64_t last_unit_of_group(const MixtureCourse& course, std::uint64_t position) const;
   void find_parts(const MixtureCourse& course, std::uint64_t first, std::uint64_t stride,
                   std::span<MixtureSlot> out) const;
+  [[nodiscard]] std::uint64_t count_groups(std::uint64_t position, std::span<std::uint64_t> out) const;
   void count_one_by_one(std::uint64_t end, std::uint64_t begun, std::span<std::uint64_t> out) const;
   void fill_in(MixtureStage& stage, const MixtureCourse& course) const;
   [[noreturn]] void raise_over(std::uint64_t position) const;

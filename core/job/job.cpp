@@ -61,11 +61,11 @@ Resume Job::load(const State& state, OnMismatch on_mismatch) const {
                                          : fmt::format("a position in {} is none in {}", saved_unit, unit);
   if (on_mismatch == OnMismatch::KeepPosition && position) {
     check_position(*position);
-    // Weights that were set go on where positions are the same.
-    if (*position != state.position) resumed = nullptr;
+    std::string of_weights;
+    resumed = kept_weights(state, *difference, std::move(resumed), of_weights);
     return {*position,
-            fmt::format("{}resumes at {}{}{}", another, (resumed ? *resumed : *this).describe(*position),
-                        carried.empty() ? "" : ": ", carried),
+            fmt::format("{}resumes at {}{}{}{}", another, (resumed ? *resumed : *this).describe(*position),
+                        carried.empty() ? "" : ": ", carried, of_weights),
             std::move(resumed)};
   }
   raise(ErrorKind::StateMismatch,
@@ -74,6 +74,26 @@ Resume Job::load(const State& state, OnMismatch on_mismatch) const {
         position ? fmt::format(" or \"keep_position\" to go on at {}{}", with_commas(*position),
                                carried.empty() ? "" : fmt::format(" ({})", carried))
                  : fmt::format(", or seek(): {}", carried));
+}
+
+// Weights that were set go on where positions are the same; `text`: what does not. Null: none of the state's do.
+std::shared_ptr<const Job> Job::kept_weights(const State& state, const Difference& difference,
+                                             std::shared_ptr<const Job> resumed, std::string& text) const {
+  constexpr const char* kNone = "; the weights that were set in the state's job are left out";
+  if (difference.carried.position != state.position) {
+    if (resumed && resumed->order_->steering()->size() > order_->steering()->size()) text = kNone;
+    return nullptr;
+  }
+  if (!difference.is_of_weights) return resumed;
+  try {
+    resumed = with_saved(state, true);
+    if (resumed) text = "; the weights that were set go on without sources that this job lacks";
+    return resumed;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::StateMismatch) throw;
+    text = kNone;
+    return nullptr;
+  }
 }
 
 // `resumed`: the job with the weights that the state's had set, if it is steered and can have them.
@@ -89,9 +109,10 @@ std::optional<Job::Difference> Job::difference_to(const State& state, std::share
     const std::string now = text_->before + text_->after;
     std::optional<std::string> text =
         job_difference(state.job, now, resumed ? *resumed->order_ : *order_, state.position);
-    if (refused) text = std::move(refused);
+    const bool is_refused = refused.has_value();
+    if (is_refused) text = std::move(refused);
     if (!text) return std::nullopt;
-    return Difference{std::move(*text), carry_over(state.job, now, state.position)};
+    return Difference{std::move(*text), carry_over(state.job, now, state.position), is_refused};
   } catch (const Error& error) {
     // A job of a format that this version does not know: what its position counts is unknown.
     if (error.kind() != ErrorKind::StateMismatch) throw;
@@ -100,10 +121,10 @@ std::optional<Job::Difference> Job::difference_to(const State& state, std::share
 }
 
 // What the state's job had set, and from its position on what this one had set besides. Null where nothing changes.
-std::shared_ptr<const Job> Job::with_saved(const State& state) const {
+std::shared_ptr<const Job> Job::with_saved(const State& state, bool lacking_too) const {
   const std::shared_ptr<const Steering> own = order_->steering();
   if (!own) return nullptr;
-  const std::optional<Steering> saved = saved_steering(state.job, *text_, own->names());
+  const std::optional<Steering> saved = saved_steering(state.job, *text_, own->names(), lacking_too);
   if (!saved) return nullptr;
   for (std::size_t i = saved->count_before(state.position); i < saved->size(); ++i) {
     const std::uint64_t begin = saved->begin(i);

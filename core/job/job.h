@@ -47,7 +47,8 @@ class Job {
   [[nodiscard]] State state(std::uint64_t position) const { return {kStateVersion, position, json()}; }
   /// Where a saved state goes on. O(1): nothing is read. Throws StateMismatch if it is of another job (unless
   /// `on_mismatch` allows it) or of a later version, InvalidArgument if it is no state. KeepPosition goes on after as
-  /// many records (see carry_over), and refuses where that is no position.
+  /// many records (see carry_over), and refuses where that is no position; weights that were set go on where that is
+  /// the same position, without sources that this job lacks.
   [[nodiscard]] Resume load(const State& state, OnMismatch on_mismatch) const;
   /// Throws InvalidArgument for a position that no run reaches (beyond 2^63).
   static void check_position(std::uint64_t position);
@@ -79,9 +80,12 @@ class Job {
   struct Difference {
     std::string text;
     CarryOver carried;
+    bool is_of_weights = false;  // those that the state's job had set cannot be, as they are
   };
   [[nodiscard]] std::optional<Difference> difference_to(const State& state, std::shared_ptr<const Job>& resumed) const;
-  [[nodiscard]] std::shared_ptr<const Job> with_saved(const State& state) const;
+  [[nodiscard]] std::shared_ptr<const Job> with_saved(const State& state, bool lacking_too = false) const;
+  [[nodiscard]] std::shared_ptr<const Job> kept_weights(const State& state, const Difference& difference,
+                                                        std::shared_ptr<const Job> resumed, std::string& text) const;
   [[nodiscard]] Job with_steering(Steering steering) const;
 
   std::shared_ptr<const Order> order_;

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -36,8 +37,9 @@ std::vector<std::size_t> places_of(const json& said, const std::vector<std::stri
   return places;
 }
 
+// Without weights, if it has those of lacking sources alone.
 Steering::Entry parsed_entry(const json& stage, const json& said, const std::vector<std::size_t>& places,
-                             std::size_t sources) {
+                             std::size_t sources, bool lacking_too) {
   if (!stage.is_array() || stage.size() != places.size() + 1) refuse_steered("a stage is not [begin, weight, …]");
   Steering::Entry entry;
   entry.begin = as_u64(stage[0], "job: order's steered: a begin");
@@ -47,6 +49,7 @@ Steering::Entry parsed_entry(const json& stage, const json& said, const std::vec
     const std::uint64_t weight = as_u64(stage[i + 1], "job: order's steered: a weight");
     if (weight >= kMostWeightSum || (sum += weight) >= kMostWeightSum) refuse_steered("weights beyond 2^62");
     if (weight == 0) continue;
+    if (places[i] == sources && lacking_too) continue;
     if (places[i] == sources) {
       raise(ErrorKind::StateMismatch, "source {}: it has a weight from position {} on, but is not of the job now",
             value_text(&said["names"][i], false), with_commas(entry.begin));
@@ -59,14 +62,16 @@ Steering::Entry parsed_entry(const json& stage, const json& said, const std::vec
 
 }  // namespace
 
-Steering parse_steering(const json& said, const std::vector<std::string>& names) {
+Steering parse_steering(const json& said, const std::vector<std::string>& names, bool lacking_too) {
   const std::vector<std::size_t> places = places_of(said, names);
   std::vector<Steering::Entry> entries;
+  std::optional<std::uint64_t> last;
   for (const json& stage : get_array(said, "stages", "job: order's steered")) {
-    Steering::Entry entry = parsed_entry(stage, said, places, names.size());
-    const bool rises = entries.empty() || entry.begin > entries.back().begin;
-    if (entry.begin > kMostPosition || !rises) refuse_steered("begins do not rise");
-    entries.push_back(std::move(entry));
+    Steering::Entry entry = parsed_entry(stage, said, places, names.size(), lacking_too);
+    if (entry.begin > kMostPosition || (last && entry.begin <= *last)) refuse_steered("begins do not rise");
+    last = entry.begin;
+    const bool has_weights = std::any_of(entry.weights.begin(), entry.weights.end(), [](auto w) { return w > 0; });
+    if (has_weights) entries.push_back(std::move(entry));
   }
   return Steering(names).with(entries);
 }

@@ -11,7 +11,8 @@
 namespace penstock {
 
 /// {"names":[…],"stages":[[begin,weight,…],…]}; untrusted. The entries are those of `names`. Throws Corruption for what
-/// is none, StateMismatch for weights of a source that `names` lacks.
-Steering parse_steering(const nlohmann::json& said, const std::vector<std::string>& names);
+/// is none, StateMismatch for weights of a source that `names` lacks; where `lacking_too`, entries are left without
+/// those, and one that has no others is left out.
+Steering parse_steering(const nlohmann::json& said, const std::vector<std::string>& names, bool lacking_too = false);
 
 }  // namespace penstock

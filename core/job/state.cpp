@@ -346,7 +346,7 @@ JobText job_text(const Order& order, std::span<const SourceIdentity> sources, co
 }
 
 std::optional<Steering> saved_steering(std::string_view saved, const JobText& now,
-                                       const std::vector<std::string>& names) {
+                                       const std::vector<std::string>& names, bool lacking_too) {
   try {
     if (saved.size() > kMaxJobBytes) return std::nullopt;
     if (saved.starts_with(now.before) && saved.ends_with(now.after) &&
@@ -355,13 +355,13 @@ std::optional<Steering> saved_steering(std::string_view saved, const JobText& no
           saved.substr(now.before.size(), saved.size() - now.before.size() - now.after.size());
       json said = {{"names", names}};
       said["stages"] = parse_json_strict(fmt::format("[{}]", list), "the state's job", kMaxJobBytes + 2);
-      return parse_steering(said, names);
+      return parse_steering(said, names, lacking_too);
     }
     const json root = parse_json_strict(saved, "the state's job", kMaxJobBytes);
     const json* order = find_saved(root, "order");
     const json* steered = order == nullptr ? nullptr : find_saved(*order, "steered");
     if (steered == nullptr || !steered->is_object()) return std::nullopt;
-    return parse_steering(*steered, names);
+    return parse_steering(*steered, names, lacking_too);
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::StateMismatch) throw;
     // No JSON at all is told when the rest is looked at.

@@ -44,9 +44,9 @@ std::string job_json(const Order& order, std::span<const SourceIdentity> sources
 JobText job_text(const Order& order, std::span<const SourceIdentity> sources, const Ranges& skip);
 /// Of a saved job, which is untrusted, the weights that were set, for the sources `names`; none where it is not steered
 /// or no job. `now`: what the present job says, beside which little is to be read. Throws StateMismatch for weights
-/// that are damaged, or of a source that `names` lacks.
+/// that are damaged, or of a source that `names` lacks, unless `lacking_too`: see parse_steering().
 std::optional<Steering> saved_steering(std::string_view saved, const JobText& now,
-                                       const std::vector<std::string>& names);
+                                       const std::vector<std::string>& names, bool lacking_too = false);
 
 /// Why a state saved with `saved` job at `position` cannot go on with job `current`, whose order is `order`: in words
 /// that name what differs (dataset with fingerprints, shard and record counts; seed; order; window), or none if it can.

@@ -150,6 +150,13 @@ TEST(SteeredPlan, GivesWhatAListOfAsManyStagesGives) {
                    {Order::kNever, 300, Order::kNever});
   cuts.group = 8;
   const std::vector<MixtureSpec> specs{
+      // Ramps that cut each other, end where the next one begins, or before.
+      steered_spec({{{0, false}, 0, {3, 1, 0}},
+                    {{400, false}, 0, {0, 1, 5}, MixturePlace{900, false}},
+                    {{700, false}, 0, {1, 1, 1}, MixturePlace{800, false}},
+                    {{1500, false}, 0, {7, 0, 1}, MixturePlace{500, false}},
+                    {{2000, false}, 0, {1, 1, 3}, MixturePlace{40, false}},
+                    {{2500, false}, 0, {0, 9, 1}, MixturePlace{5000, false}}}),
       steered_spec({{{0, false}, 0, {3, 1, 0}}}),
       steered_spec({{{0, false}, 0, {3, 1, 0}}, {{1000, false}, 0, {0, 1, 1}, MixturePlace{900, false}}}),
       steered_spec({{{0, false}, 0, {3, 1, 1}}, {{2000, false}, 0, {1, 1, 1}}}, {Order::kNever, 250, 90}), cuts};
@@ -175,6 +182,72 @@ TEST(SteeredPlan, GivesWhatAListOfAsManyStagesGives) {
       expect_same(*plan->with(half), MixturePlan(listed(spec, *fresh.with(half))), 6000);
     }
   }
+}
+
+// Each begins at a step of the one before, so at the first one of all.
+TEST(SteeredPlan, RampsThatCutEachOtherAreAsManyAsMayBe) {
+  constexpr std::uint64_t kCount = 50'000;
+  std::vector<MixtureStageSpec> stages{{{0, false}, 0, {3, 1, 0}}};
+  for (std::uint64_t i = 1; i < kCount; ++i) {
+    stages.push_back({{i * 40, false}, 0, {i % 7, 1, i % 3}, MixturePlace{64, false}});
+  }
+  const MixturePlan plan(steered_spec(std::move(stages)));
+  std::vector<MixtureSlot> slots(80);
+  plan.find((kCount - 2) * 40, 1, slots);
+  Weights given(3);
+  for (const MixtureSlot& slot : slots) ++given[slot.source];
+  EXPECT_GT(given[0], 0U);
+  EXPECT_GT(given[1], 0U);
+}
+
+TEST(SteeredPlan, RefusesWeightsOfRowsOfAnotherLength) {
+  MixtureSpec spec;
+  spec.names = {"web", "code", "web@32", "code@32"};
+  spec.caps = Weights(4, Order::kNever);
+  spec.window = 64;
+  spec.are_packed = true;
+  spec.of_each_length = 2;
+  const auto plan_of = [&](std::uint64_t later) {
+    MixtureSpec made = spec;
+    made.stages = {
+        {{0, false}, 64, {1, 1, 0, 0}}, {{later, false}, 32, {0, 0, 3, 1}}, {{900, false}, 64, {1, 0, 0, 0}}};
+    return MixturePlan(std::move(made));
+  };
+  const auto set = std::make_shared<const Steering>(
+      Steering(spec.names).with(std::vector<Steering::Entry>{{40, {0, 1, 0, 0}}, {400, {0, 0, 0, 1}}}));
+  EXPECT_EQ(plan_of(300).with(set)->sources_at(400), (std::vector<std::uint32_t>{3}));
+  testing::expect_error(
+      [&] { (void)plan_of(500).with(set); }, ErrorKind::InvalidArgument,
+      "the weights set at position 400: they are of code@32, rows of the length of stage 1, but there "
+      "stage 0 has code");
+  testing::expect_error([&] { (void)plan_of(20).with(set); }, ErrorKind::InvalidArgument,
+                        "they are of code, rows of the length of stage 0, 2, but there stage 1 has code@32");
+}
+
+// A message says about how much; what stands in a group is not looked at one by one.
+TEST(SteeredPlan, WhatHasBeenGivenIsEstimatedWithinAGroup) {
+  MixtureSpec spec =
+      steered_spec({{{0, false}, 16, {3, 1, 1}}, {{900, false}, 0, {1, 1, 0}}}, {Order::kNever, 300, Order::kNever});
+  spec.group = 64;
+  const auto plan = MixturePlan(MixtureSpec(spec)).with(steering_of({{256, {1, 0, 0}}, {512, {1, 0, 3}}}));
+  Weights counted(3);
+  Weights estimated(3);
+  for (const std::uint64_t p : {0U, 1U, 255U, 256U, 300U, 511U, 700U, 1023U, 1024U, 1500U}) {
+    plan->count(p, counted);
+    plan->estimate(p, estimated);
+    for (std::size_t s = 0; s < 3; ++s) {
+      EXPECT_NEAR(static_cast<double>(estimated[s]), static_cast<double>(counted[s]), 24) << p;
+    }
+    if (p % 256 == 0) {
+      EXPECT_EQ(estimated, counted);
+    }
+  }
+  spec.group = std::uint64_t{1} << 30;
+  const MixturePlan large(std::move(spec));
+  const std::uint64_t position = std::uint64_t{3} << 28;
+  testing::expect_error([&] { large.count(position, counted); }, ErrorKind::InvalidArgument, "counted one by one");
+  large.estimate(position, estimated);
+  EXPECT_NEAR(static_cast<double>(estimated[0] + estimated[1] + estimated[2]), static_cast<double>(position), 3);
 }
 
 // Many short stages: none is favoured by where its strata begin.
@@ -328,6 +401,31 @@ TEST(SteeredJob, ToBeSteeredIsPartOfIt) {
   State damaged = steered.with_weights(8, {1, 1, 1}).state(16);
   damaged.job.replace(damaged.job.find("[8,1,1,1]"), 9, "[8,1,1]");
   expect(steered, damaged, "not [begin, weight");
+}
+
+TEST(SteeredJob, ToKeepThePositionKeepsWeightsOfSourcesThatAreThere) {
+  const Job saved = job_of(steered_order(steered_spec({{{0, false}, 0, {3, 1, 1}}})))
+                        .with_weights(8, {1, 2, 0})
+                        .with_weights(16, {0, 0, 1})
+                        .with_weights(24, {1, 0, 3});
+  State state = saved.state(32);
+  for (std::size_t at = 0; (at = state.job.find("\"books\"", at)) != std::string::npos;) {
+    state.job.replace(at, 7, "\"other\"");
+  }
+  const Job now = job_of(steered_order(steered_spec({{{0, false}, 0, {1, 1, 0}}})));
+  testing::expect_error([&] { (void)now.load(state, OnMismatch::Refuse); }, ErrorKind::StateMismatch,
+                        "source other: it has a weight from position 16 on, but is not of the job now");
+  const Resume kept = now.load(state, OnMismatch::KeepPosition);
+  EXPECT_EQ(kept.position, 32U);
+  EXPECT_TRUE(kept.message.ends_with("; the weights that were set go on without sources that this job lacks"))
+      << kept.message;
+  ASSERT_NE(kept.job, nullptr);
+  EXPECT_EQ(text_of(*kept.job->order().steering()), "[8,1,2,0],[24,1,0,0]");
+  // Those that cannot be at all are left out, which is said.
+  const Job capped = job_of(steered_order(steered_spec({{{0, false}, 0, {1, 1, 1}}}, {4, Order::kNever, 5})));
+  const Resume none = capped.load(saved.state(32), OnMismatch::KeepPosition);
+  EXPECT_EQ(none.job, nullptr);
+  EXPECT_TRUE(none.message.ends_with("; the weights that were set in the state's job are left out")) << none.message;
 }
 
 TEST(SteeredJob, ListAndCapsAreComparedUpToThePosition) {
