@@ -110,6 +110,18 @@ class PythonLoader {
     return *loader_;
   }
 
+  // A state may be many MB of text, which is looked at without the GIL; what other threads may ask changes with it.
+  Resume load(const State& state, OnMismatch on_mismatch) {
+    Loader& loader = idle();
+    const Busy busy(*this);
+    const std::shared_ptr<const Job> job = loader.shared_job();
+    Resume resume = [&] {
+      const Unlocked released;
+      return job->load(state, on_mismatch);
+    }();
+    return loader.resume(std::move(resume));
+  }
+
   void close() {
     Loader& loader = idle();
     const Busy busy(*this);
@@ -346,8 +358,7 @@ void add_methods(LoaderClass& type, const std::shared_ptr<LocalStore>& local) {
           "load",
           [](PythonLoader& loader, std::uint64_t version, std::uint64_t position, std::string job,
              const std::string& on_mismatch) {
-            const Resume resume =
-                loader.idle().load({version, position, std::move(job)}, parse_on_mismatch(on_mismatch));
+            const Resume resume = loader.load({version, position, std::move(job)}, parse_on_mismatch(on_mismatch));
             return resume_tuple(loader.get().job(), resume);
           },
           py::arg("version"), py::arg("position"), py::arg("job"), py::arg("on_mismatch"),

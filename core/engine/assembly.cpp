@@ -79,6 +79,11 @@ void Assembly::restart_fetches(std::shared_ptr<const Job> job, std::uint64_t pos
   planner_.restart(std::move(job), position);
 }
 
+void Assembly::cancel(std::span<const std::shared_ptr<Batch>> batches) {
+  dispatch_.cancel(batches);
+  if (hand_over_) hand_over_->forget_cancelled();
+}
+
 void Assembly::cancel_all() {
   planner_.interrupt();  // the thread that holds the mutex may be waiting for reads
   const std::lock_guard lock(planner_mutex_);

@@ -20,6 +20,7 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <span>
 
 namespace penstock {
 
@@ -43,6 +44,8 @@ class Assembly {
   void restart_fetches(std::shared_ptr<const Job> job, std::uint64_t position);
   /// Lets memory go that no fetch uses now.
   void drop_spares() { planner_.drop_spares(); }
+  /// Forgets these batches, whose rows no fetches have, and cancels them. Rows under way end in the background.
+  void cancel(std::span<const std::shared_ptr<Batch>> batches);
   /// Forgets batches and fetches. Rows under way end in the background.
   void cancel_all();
 

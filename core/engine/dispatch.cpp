@@ -132,6 +132,11 @@ void Dispatch::sleep_until_settled(const Batch& batch, Time deadline) {
   wakeups_.consumer_leaves(Clock::now());
 }
 
+void Dispatch::cancel(std::span<const std::shared_ptr<Batch>> batches) {
+  const std::lock_guard lock(mutex_);
+  queue_.cancel(batches);
+}
+
 void Dispatch::cancel_all() {
   const std::lock_guard lock(mutex_);
   queue_.cancel_all();

@@ -19,6 +19,7 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 namespace penstock {
@@ -70,6 +71,8 @@ class Dispatch {
   void give_back(const std::shared_ptr<Batch>& batch, std::uint64_t row);
   /// … and then sleeps until the batch is settled or the deadline is over, which ends the wait.
   void sleep_until_settled(const Batch& batch, Time deadline);
+  /// Cancels and forgets these batches, whose rows no fetches have.
+  void cancel(std::span<const std::shared_ptr<Batch>> batches);
   /// Cancels and forgets all work.
   void cancel_all();
   /// Whether no thread holds a batch any more: one that is Ready may still be in the hands of who read it.

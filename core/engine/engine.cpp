@@ -140,6 +140,12 @@ void Engine::helped_row_done(const RowReader::Ended& ended) {
   dispatch_.give_back(ended.batch, ended.row);
 }
 
+void Engine::cancel(std::span<const std::shared_ptr<Batch>> batches) {
+  if (!shares_fetches_) return assembly_.cancel(batches);
+  for (const auto& batch : batches) batch->cancelled = true;
+  cancel_all();
+}
+
 void Engine::cancel_all() {
   assembly_.cancel_all();
   shares_fetches_ = false;

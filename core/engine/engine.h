@@ -21,6 +21,7 @@
 #include <cstddef>
 #include <exception>
 #include <memory>
+#include <span>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -61,10 +62,16 @@ class Engine {
   void lend(Batch& batch) { assembly_.lend(batch); }
   /// Lets memory go that nothing uses now.
   void drop_spares() { assembly_.drop_spares(); }
+  /// Forgets these batches, the last ones, and cancels them; batches before them are given as they are. Where rows
+  /// share fetches, those are Ready or Failed. Rows under way end in the background.
+  void cancel(std::span<const std::shared_ptr<Batch>> batches);
+  /// Whether rows of batches that were enqueued share fetches: those that are not Ready or Failed cannot be kept where
+  /// later ones are cancelled.
+  [[nodiscard]] bool shares_fetches() const noexcept { return shares_fetches_; }
   /// Forgets all batches. Rows under way end in the background.
   void cancel_all();
-  /// From the next batch on they are planned by this job, another one than before after a change of the batch size. It
-  /// has the same order.
+  /// From the next batch on they are planned by this job, another one than before after a change of the batch size or
+  /// of weights. What has been given of its order is the same.
   void restart(std::shared_ptr<const Job> job) { job_ = std::move(job); }
   /// Whether no thread holds a batch any more: one that is Ready may still be in the hands of who read it.
   [[nodiscard]] bool idle() { return dispatch_.idle() && (!hand_over_ || hand_over_->idle()); }

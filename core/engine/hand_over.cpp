@@ -35,6 +35,11 @@ void HandOver::put(std::shared_ptr<Batch> batch) {
   filled_.notify_all();  // its rows are for several
 }
 
+void HandOver::forget_cancelled() {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(entries_, [](const Entry& entry) { return entry.batch->cancelled && entry.taken == entry.finished; });
+}
+
 // Entries of which rows are out stay until those are back, so that idle() is true.
 void HandOver::cancel_all() {
   const std::lock_guard lock(mutex_);

@@ -42,6 +42,8 @@ class HandOver {
   void close();
   /// A batch with valid rows, all of them in their place; nothing is done with one that is cancelled.
   void put(std::shared_ptr<Batch> batch);
+  /// Forgets what was not taken of batches that are cancelled.
+  void forget_cancelled();
   /// Forgets what was not taken.
   void cancel_all();
   /// True if nobody has rows of a batch.

@@ -145,7 +145,11 @@ void Loader::seek(std::uint64_t position) {
 
 Resume Loader::load(const State& state, OnMismatch on_mismatch) {
   if (is_forked()) check_process();
-  Resume resume = job_->load(state, on_mismatch);
+  return resume(job_->load(state, on_mismatch));
+}
+
+Resume Loader::resume(Resume resume) {
+  if (is_forked()) check_process();
   if (resume.job) job_ = resume.job;
   move_to(resume.position);
   return resume;
@@ -189,8 +193,11 @@ std::uint64_t Loader::set_weights(std::uint64_t position, std::vector<std::uint6
   auto changed = std::make_shared<const Job>(job_->with_weights(position, std::move(weights)));
   job_ = std::move(changed);
   for_end_ = job_->cursor().run_end();  // a mixture's, which its caps may have moved
-  restart();
-  return job_->order().change_begin(position);
+  const std::uint64_t begin = job_->order().change_begin(position);
+  late_error_ = nullptr;
+  stalled_ = false;
+  prefetch_->change(job_, position_, begin);
+  return begin;
 }
 
 void Loader::close() {

@@ -46,12 +46,14 @@ class Loader {
   [[nodiscard]] State state() const { return job_->state(position_); }
   /// Takes the saved position; see Job::load.
   Resume load(const State& state, OnMismatch on_mismatch);
+  /// Takes what job().load() gave.
+  Resume resume(Resume resume);
   void seek(std::uint64_t position);
   /// Global batches from the next undelivered one on have `size` observations.
   void set_global_batch_size(std::uint64_t size);
-  /// Weights from the first global batch at or after `position` on, which is not before position(); of batches that
-  /// were given out nothing changes, those read ahead are read again. Returns where they begin; at the run's end, where
-  /// no batch is left, nothing changes. Throws as Job::with_weights.
+  /// Weights from `position` on, which is not before position(), or from where the order lets them begin; of batches
+  /// that were given out, or end by then, nothing changes, later ones that were read ahead are read again. Returns
+  /// where they begin; at the run's end, where no batch is left, nothing changes. Throws as Job::with_weights.
   std::uint64_t set_weights(std::uint64_t position, std::vector<std::uint64_t> weights);
   /// Stops the threads; poll() throws from now on.
   void close();
@@ -67,6 +69,7 @@ class Loader {
   [[nodiscard]] std::vector<RowChoice::Place> row_places(const Job& job, std::uint64_t position) const;
   [[nodiscard]] std::uint64_t position() const noexcept { return position_; }
   [[nodiscard]] const Job& job() const noexcept { return *job_; }
+  [[nodiscard]] const std::shared_ptr<const Job>& shared_job() const noexcept { return job_; }
   [[nodiscard]] BatchPool::Usage usage() const { return prefetch_->usage(); }
   /// Since it was made. Any thread; not in a forked child, where it throws InvalidArgument.
   [[nodiscard]] Metrics metrics() const;

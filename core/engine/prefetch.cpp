@@ -99,6 +99,25 @@ void Prefetch::restart(std::shared_ptr<const Job> job, std::uint64_t position) {
   if (engine_) engine_->restart(job_);
 }
 
+void Prefetch::change(std::shared_ptr<const Job> job, std::uint64_t position, std::uint64_t same) {
+  const auto stays = [&](const Batch& batch) {
+    const bool is_read = batch.phase == Batch::Phase::Ready || batch.phase == Batch::Phase::Failed;
+    if (batch.plan.end > same || (engine_->shares_fetches() && !is_read)) return false;
+    // Where the run ends decides what the last batches are.
+    const std::optional<BatchPlan> plan = job->plan(batch.plan.position, options_.share);
+    return plan && plan->end == batch.plan.end && plan->of_all == batch.plan.of_all;
+  };
+  const auto first = std::find_if_not(planned_.begin(), planned_.end(), [&](const auto& each) { return stays(*each); });
+  if (first == planned_.begin()) return restart(std::move(job), position);
+  const std::vector<std::shared_ptr<Batch>> dropped(first, planned_.end());
+  planned_.erase(first, planned_.end());
+  engine_->cancel(dropped);
+  planned_to_ = planned_.back()->plan.end;
+  is_short_ = false;
+  job_ = std::move(job);
+  engine_->restart(job_);
+}
+
 void Prefetch::stop() {
   restart(job_, planned_to_);
   if (options_.hand_over) options_.hand_over->close();

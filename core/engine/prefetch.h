@@ -54,6 +54,10 @@ class Prefetch {
   void check_sizes(const Job& job) const;
   /// Drops what is planned; the next batch begins at `position` of `job`: the first, with other batch sizes or weights.
   void restart(std::shared_ptr<const Job> job, std::uint64_t position);
+  /// Goes on with `job`, which is the present one up to position `same`; the next batch begins at `position`. Drops
+  /// what is planned but for batches that end by then and are planned alike. Batches whose rows share fetches are
+  /// dropped unless they are read.
+  void change(std::shared_ptr<const Job> job, std::uint64_t position, std::uint64_t same);
   /// Drops what is planned and joins the threads: for good.
   void stop();
   /// Plans batches until there are enough, or 1,024 more. Throws where the next batch cannot be: InvalidArgument, where

@@ -134,6 +134,15 @@ void WorkQueue::end(Batch& batch, Batch::Phase phase) {
   if (at != batches_.end()) batches_.erase(at);
 }
 
+void WorkQueue::cancel(std::span<const std::shared_ptr<Batch>> batches) {
+  for (const auto& batch : batches) {
+    if (batch->phase != Batch::Phase::Ready && batch->phase != Batch::Phase::Failed) --unfinished_;
+    batch->cancelled = true;
+  }
+  std::erase_if(batches_, [](const auto& batch) { return batch->cancelled.load(); });
+  std::erase_if(given_back_, [](const GivenBack& rows) { return rows.batch->cancelled.load(); });
+}
+
 void WorkQueue::cancel_all() {
   for (const auto& batch : batches_) batch->cancelled = true;
   for (const GivenBack& rows : given_back_) rows.batch->cancelled = true;

@@ -14,6 +14,7 @@
 #include <deque>
 #include <exception>
 #include <memory>
+#include <span>
 #include <vector>
 
 namespace penstock {
@@ -70,6 +71,8 @@ class WorkQueue {
   /// The batch is Ready or Failed.
   void end(Batch& batch, Batch::Phase phase);
   void fail(Batch& batch, std::uint64_t row, const std::exception_ptr& error);
+  /// Cancels and forgets these batches, whose rows no fetches have.
+  void cancel(std::span<const std::shared_ptr<Batch>> batches);
   /// Cancels and forgets all batches and stretches.
   void cancel_all();
 
