@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, SupportsFloat
 
+import numpy as np
+
 from penstock._base.arguments import index, shown
 from penstock._base.errors import InvalidArgumentError
 
@@ -17,6 +19,7 @@ Weight = int | float | str | Decimal
 _MOST_SUM = 1 << 62  # of weights that native code takes, once divided by what divides them all
 _PARTS = 10**9  # of the sum, to which floats are rounded that do not fit
 _MOST_EXPONENT = 400  # beyond those of floats
+_MOST_DIGITS = 1000  # beyond those of the exact value of any float; Python reads no integers of many thousands
 
 
 def whole_weights(what: str, given: Mapping[str, Any]) -> dict[str, int]:
@@ -47,16 +50,22 @@ def whole_weights(what: str, given: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _decimal(what: str, given: Any) -> Decimal:
-    if not isinstance(given, (str, Decimal)) and not _is_float(given):
-        return Decimal(index(what, given))
+    if np.ma.is_masked(given):
+        raise InvalidArgumentError(f"{what}={shown(given)}: must be a number, and this one is masked")
     try:
+        if not isinstance(given, (str, Decimal)) and not _is_float(given):
+            return Decimal(index(what, given))
         number = Decimal(given) if isinstance(given, (str, Decimal)) else Decimal(_repr(given))
-    except (ArithmeticError, TypeError, ValueError):
+    except InvalidArgumentError:
+        raise
+    except Exception:  # a number's own conversion, which may raise anything, as a masked one's of NumPy does
         raise InvalidArgumentError(f"{what}={shown(given)}: must be a number, such as 0.25 or '0.25'") from None
     if not number.is_finite() or number < 0:
         raise InvalidArgumentError(f"{what}={shown(given)}: must be a finite number of at least 0")
     if number and abs(number.adjusted()) > _MOST_EXPONENT:
         raise InvalidArgumentError(f"{what}={shown(given)}: must be from 1e-{_MOST_EXPONENT} to 1e{_MOST_EXPONENT}")
+    if (digits := len(number.as_tuple().digits)) > _MOST_DIGITS:
+        raise InvalidArgumentError(f"{what}={shown(given)}: {digits:,} digits: must have at most {_MOST_DIGITS:,}")
     return number
 
 
