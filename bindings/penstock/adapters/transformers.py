@@ -100,7 +100,8 @@ class _Rest(torch.utils.data.IterableDataset[Any]):
 class LoaderCallback(TrainerCallback, ExportableState):
     """Keeps the state of the `TrainLoader` in the Trainer's checkpoints, in trainer_state.json.
 
-    It is the state after the last optimizer step, though the Trainer fetches all batches of a step before it. With
+    It is the state after the last optimizer step, though the Trainer fetches all batches of a step before it; with all
+    weights of a steered mixture that were set when the Trainer saves, by callbacks that come later, too. With
     `resume_from_checkpoint` the loader goes on there before the first step. `ignore_data_skip` and
     `restore_callback_states_from_checkpoint` may be as they are; with the former a pass that was broken off counts its
     steps from 0 again, so that a last step of fewer batches is lost.
@@ -109,9 +110,12 @@ class LoaderCallback(TrainerCallback, ExportableState):
     def __init__(self) -> None:
         """Knows the loader once training begins."""
         self.loader_state: dict[str, Any] | None = None
+        self._loader: Loader | None = None
 
     def state(self) -> dict[str, Any]:
-        """The state that the Trainer saves of this callback."""
+        """The state that the Trainer saves of this callback: asked for when it saves, after the callbacks of a step."""
+        if self.loader_state is not None and self._loader is not None:
+            self.loader_state = {**self.loader_state, "job": self._loader.state_dict()["job"]}
         return {"args": {}, "attributes": {"loader_state": self.loader_state}}
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
@@ -127,15 +131,18 @@ class LoaderCallback(TrainerCallback, ExportableState):
             train.loader.load_state_dict(_saved(state))
             if not args.ignore_data_skip:
                 train._trained = _trained(train, args, state)
-        self.loader_state = train.loader.state_dict()
+        self._note(train.loader)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Notes the state after a step."""
-        self.loader_state = _train_loader(kwargs).loader.state_dict()
+        self._note(_train_loader(kwargs).loader)
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """The next pass begins with a batch."""
         _train_loader(kwargs)._trained = 0
+
+    def _note(self, loader: Loader) -> None:
+        self._loader, self.loader_state = loader, loader.state_dict()
 
 
 def _arguments(batch: Batch) -> dict[str, Any]:

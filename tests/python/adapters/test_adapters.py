@@ -190,6 +190,29 @@ def test_the_callback_saves_the_state_of_the_last_step_and_goes_on_there(view):
         assert [next(rest) for _ in range(3)] == [None] * 3 and next(rest)["input_ids"].shape == (4, 10)
 
 
+def test_the_callback_saves_the_weights_that_later_callbacks_set(view):
+    def make() -> ModelLoader:
+        mixture = penstock.Mixture({"a": view, "b": view}, [penstock.Stage({"a": 1})], steered=True)
+        return ModelLoader(penstock.Loader(mixture, 4))
+
+    loader, callback = make(), LoaderCallback()
+    kwargs = {"train_dataloader": loader}
+    callback.on_train_begin(arguments(), trainer_state(0), None, **kwargs)
+    next(loader)
+    callback.on_step_end(arguments(), trainer_state(1), None, **kwargs)
+    loader.loader.set_weights({"b": 1})  # by a callback after this one
+    saved = callback.state()
+    assert saved["attributes"]["loader_state"] == loader.loader.state_dict()
+    next(loader)  # fetched for a step that is not there yet
+    loader.loader.set_weights({"a": 1, "b": 2})
+    for entries, weights in ((saved, [{"a": 1}, {"b": 1}]), (callback.state(), [{"a": 1}, {"b": 1}, {"a": 1, "b": 2}])):
+        again = make()
+        callback = LoaderCallback()
+        callback.on_train_begin(arguments(), trainer_state(1, entries), None, train_dataloader=again)
+        assert again.loader.position == 4
+        assert [stage.weights for stage in again.loader.stages] == weights
+
+
 def test_skipped_batches_are_those_of_the_present_pass(view):
     loader = ModelLoader(penstock.Loader(view, 4, epochs=1))  # 9 batches: 5 steps of 2, the last of 1
     assert len(loader) == 9
