@@ -85,11 +85,12 @@ def command(
 def _of_state(mixture: Mixture, file: str) -> Mixture:
     """The mixture with the weights that were set in the run of a state."""
     import penstock
-    from penstock._cli.traced import read_state, run_of_state
+    from penstock._cli.traced import read_state, run_of_state, with_orders_of
 
     state = read_state(file)
-    run = run_of_state(mixture, state)
-    job = penstock.Job(run.view, global_batch_size=1, seed=run.seed, order=run.order, skip=run.skip)
+    run = run_of_state(mixture, state, with_orders=False)
+    job = penstock.Job(run.view, global_batch_size=1, seed=run.seed, skip=run.skip)
+    state = with_orders_of(job.state_dict(0), state)  # which observations of a source come is nothing to its share
     if run.steered:
         found: Mixture = run.view._of_job(job.steered(state)._native)
         return found

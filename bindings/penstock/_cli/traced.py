@@ -106,13 +106,16 @@ def _find_states(value: Any, found: list[dict[str, Any]]) -> None:
             _find_states(each, found)
 
 
-def run_of_state(given: Any, state: dict[str, Any], custom: Sequence[Any] = ()) -> TracedRun:
+def run_of_state(
+    given: Any, state: dict[str, Any], custom: Sequence[Any] = (), *, with_orders: bool = True
+) -> TracedRun:
     """The run of a state, on a dataset or a mixture that was opened; whether it is the same one, loading it tells.
 
     Args:
         given: the dataset, or the mixture.
         state: of the loader.
         custom: of `orders.Custom`, arrays that the state may be of.
+        with_orders: whether a mixture's sources get their orders, of which a state may tell too little.
 
     Raises:
         UsageError: a state that does not tell all of it.
@@ -127,7 +130,7 @@ def run_of_state(given: Any, state: dict[str, Any], custom: Sequence[Any] = ()) 
             if order["name"] != "mixture":
                 raise UsageError("--state is of no mixture: give the dataset as DATA")
             orders = {name: _order(order["orders"][name], given.sources[name], custom) for name in given.names
-                      if name in order["orders"]}  # fmt: skip
+                      if with_orders and name in order["orders"]}  # fmt: skip
             is_steered = "steered" in order
             view = given.steered() if is_steered and not given.is_steered else given
             return TracedRun(view, int(order["seed"]), orders, skip, steered=is_steered)
@@ -144,6 +147,17 @@ def run_of_state(given: Any, state: dict[str, Any], custom: Sequence[Any] = ()) 
         if isinstance(error, (UsageError, penstock.Error)):
             raise
         raise UsageError(f"--state: its job cannot be read: {type(error).__name__}: {error}") from None
+
+
+def with_orders_of(own: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:
+    """A mixture's state as if its sources had the orders that they have in another one."""
+    said = json.loads(state["job"])
+    ours = json.loads(own["job"])["order"]["orders"]
+    orders = said["order"].get("orders")
+    if not isinstance(orders, dict):
+        return state
+    said["order"]["orders"] = {name: ours.get(name, each) for name, each in orders.items()}
+    return {**state, "job": json.dumps(said, ensure_ascii=False, separators=(",", ":"), sort_keys=True)}
 
 
 _PACKING = (
