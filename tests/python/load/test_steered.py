@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import multiprocessing
 import os
 import pickle
+import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +18,7 @@ import penstock
 import pytest
 from _mixtures import WINDOW, all_rows, loader, rows, turns, write_sources
 from penstock import Mixture, Positions, Stage, Tokens
+from penstock.orders import Blocks, Custom, Weighted
 
 G = 60  # of a global batch: 1 to 5 ranks share it
 
@@ -118,6 +122,50 @@ def test_the_last_call_counts_and_what_was_read_ahead_is_read_again(mixture, vie
     steered.set_weights({"web": 1}, at=3 * G)
     assert set(next(steered).sources.tolist()) == {1} and set(next(steered).sources.tolist()) == {0}
     assert [(stage.begin, stage.weights) for stage in steered.stages[1:3]] == [(G, {"code": 1}), (3 * G, {"web": 1})]
+
+
+@pytest.mark.parametrize("order", ["uniform", Blocks(4, 16)])
+def test_batches_read_ahead_that_end_before_the_weights_begin_are_kept(mixture, order):
+    steered = loader(mixture, global_batch_size=G, prefetch=5, order=order)
+    next(steered)
+    before = ahead_of(steered)
+    assert steered.set_weights({"web": 1}, at=4 * G) == 4 * G  # three of five stay
+    assert next(steered).position == G  # given at once, so what was read for it before is not read again
+    after = ahead_of(steered)
+    if order == "uniform":  # else the rows of fetches are read together
+        assert after - before < 3.5 * before / 6, "two that were dropped, and one more"
+    given = [{*next(steered).sources.tolist()} for _ in range(4)]
+    assert given[1] != {0} and given[2:] == [{0}, {0}]
+    plain = loader(mixture, global_batch_size=G, order=order)
+    plain.set_weights({"web": 1}, at=4 * G)
+    steered.seek(0)
+    assert [rows(batch) for batch in steered] == [rows(batch) for batch in plain]
+
+
+def ahead_of(steered: penstock.Loader[Any]) -> int:
+    """Bytes that were read, once all batches ahead are."""
+    found = [steered.metrics().bytes_read]
+    while len(found) < 4 or len(set(found[-4:])) > 1:
+        time.sleep(0.2)
+        found.append(steered.metrics().bytes_read)
+    return found[-1]
+
+
+def test_weights_whose_group_begins_with_a_stage_of_the_list_take_its_place(views, cut):
+    steered = loader(cut, global_batch_size=12)
+    assert steered.set_weights({"books": 1, "web": 4}, at=690) == 704  # where the list's next stage begins
+    assert [(stage.begin, stage.window, stage.weights) for stage in steered.stages] == [
+        (0, 16, {"code": 1, "web": 3}),
+        (704, 64, {"books": 1, "web": 4}),
+    ]
+    again = loader(cut, global_batch_size=12)
+    again.load_state_dict({**steered.state_dict(), "position": 720})
+    assert again.stages == steered.stages
+    steered.seek(720)
+    assert [rows(next(again)) for _ in range(5)] == [rows(next(steered)) for _ in range(5)]
+    ramped = loader(Mixture(views, [Stage({"web": 1}), Stage({"code": 1}, at=60, ramp=Positions(90))], steered=True))
+    assert ramped.set_weights({"books": 1}, at=60) == 60
+    assert [(stage.begin, stage.ramp) for stage in ramped.stages] == [(0, 0), (60, 0)], "its ramp, too"
 
 
 def asked(steered: penstock.Loader[Any]) -> list[int]:
@@ -228,6 +276,31 @@ def test_packing_lengths_have_what_was_set_and_ramps_at_their_own_length(dataset
     }
 
 
+def test_weights_of_rows_of_another_length_are_refused_at_the_load(datasets):
+    packed = {name: each.packed(WINDOW) for name, each in datasets.items()}
+
+    def steered(later: int, **options: Any) -> penstock.Loader[Any]:
+        stages = [Stage({"web": 1}), Stage({"code": 1}, window=32, at=later), Stage({"web": 1}, at=200)]
+        return loader(Mixture(packed, stages, end=300, steered=True), **options)
+
+    first = steered(60)
+    first.set_weights({"books": 1}, at=84)
+    next(first)
+    state = first.state_dict()
+    same = steered(72)  # a stage that has not begun may move, as long as what was set has its rows
+    same.load_state_dict(state)
+    assert {stage.window for stage in same.stages if stage.begin in (72, 84)} == {32}
+    words = "at position 84: they are of books@32, rows of the length of stage 1, but there stage 0 has books: let the"
+    moved = steered(96)
+    with pytest.raises(penstock.StateMismatchError, match=words):
+        moved.load_state_dict(state)
+    assert moved.position == 0 and sum(len(rows(batch)) for batch in moved) == 300
+    kept = steered(96, on_mismatch="keep_position")
+    told = str(kept.load_state_dict(state))
+    assert "the weights that were set in the state's job are left out" in told
+    assert [stage.begin for stage in kept.stages] == [0, 96, 200]
+
+
 def test_to_be_steered_is_part_of_the_job(views, mixture):
     plain = Mixture(views, [Stage({"web": 3, "code": 1})], end=300)
     assert not plain.is_steered and plain.steered().is_steered and "steered" in repr(plain.steered())
@@ -250,6 +323,11 @@ def test_to_be_steered_is_part_of_the_job(views, mixture):
     steered.set_weights({"code": 1})
     kept = loader(one, on_mismatch="keep_position")
     assert kept.load_state_dict(steered.state_dict()).position == 12 and len(kept.stages) == 1
+    next(steered)
+    steered.set_weights({"code": 1, "web": 2})
+    told = kept.load_state_dict(steered.state_dict())
+    assert "source code: it has a weight from position 12 on" in str(told) and "without sources that this" in str(told)
+    assert [(stage.begin, stage.weights) for stage in kept.stages[1:]] == [(24, {"web": 1})]
     kept = loader(plain.steered(), on_mismatch="keep_position")
     assert kept.load_state_dict(state).position == 0
     with pytest.raises(penstock.StateMismatchError, match="source code: slice: saved none"):
@@ -334,14 +412,34 @@ def test_a_hundred_thousand_changes_cost_their_text(views):
     assert time.process_time() - begin < 0.5
     again = loader(mixture, global_batch_size=4)
     begin = time.process_time()
-    again.load_state_dict({**state, "position": 4 * count})
-    assert time.process_time() - begin < 20
+    with ticks() as found:
+        again.load_state_dict({**state, "position": 4 * count})
+    assert time.process_time() - begin < 20 and len(found) > 5, "other threads run while a state is read"
     for position in (4 * count, 4 * 60_000, 0, 4 * 99_990):
         for each in (steered, again):
             each.seek(position)
         assert [rows(next(steered)) for _ in range(9)] == [rows(next(again)) for _ in range(9)]
     batch = next(steered).state_dict()
     assert batch["job"].count("[") == state["job"].count("[") - (count - batch["position"] // 4 + 1)
+
+
+@contextlib.contextmanager
+def ticks() -> Iterator[list[float]]:
+    """Times at which another thread had its turn."""
+    found: list[float] = []
+    over = threading.Event()
+
+    def tick() -> None:
+        while not over.wait(0.002):
+            found.append(time.monotonic())
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    try:
+        yield found
+    finally:
+        over.set()
+        thread.join()
 
 
 def _resident_bytes() -> int:
@@ -423,6 +521,13 @@ def test_the_command_line_tells_what_was_set(tmp_path, datasets, capsys):
     assert "stage 2  from 300 (19,200 tokens), windows of 64, after a ramp of 60: " in told
     assert main([*command, "--json"]) == 0
     assert [stage["begin"] for stage in json.loads(capsys.readouterr().out)["stages"]] == [0, 60, 300, 600]
+    own = {"web": Custom(np.arange(50)), "code": Weighted(np.ones(len(mixture.sources["code"])))}
+    other = loader(mixture, global_batch_size=G, order=own)  # of these a state has only digests
+    next(other)
+    other.set_weights({"books": 3, "web": 1})
+    (tmp_path / "own.json").write_text(json.dumps(other.state_dict()))
+    assert main([*command[:-1], str(tmp_path / "own.json")]) == 0
+    assert "stage 1  from 60 (3,840 tokens), windows of 64: books 75.0%, web 25.0%" in capsys.readouterr().out
     content["steered"] = False
     path.write_text(json.dumps(content))
     trace = ["trace", str(path), "--state", str(tmp_path / "state.json"), "-b", str(G), "--json"]
