@@ -24,8 +24,10 @@ DIMENSIONS: dict[str, tuple[str, ...]] = {
     "data": ("compact", "many", "long", "boundaries", "ids", "tokens", "raw", "npy", "megatron", "opaque", "cells"),
     # Mixtures: alike has two sources of one type, types u4 and u2 of which the first stage has only one,
     # stages three with zero weights and a cap, short one source whose first stage has shorter windows, cuts two,
-    # ramp two with a ramp, steered three with a cap, whose weights are set in each leg.
-    "mix": ("none", "alike", "types", "stages", "short", "cuts", "ramp", "steered"),
+    # ramp two with a ramp, steered three with a cap, a ramp or none, whose weights are set in each leg, here and ahead,
+    # and whose later stages change as a state is loaded, guided two of the same in groups of shorter windows, or packed
+    # rows of two lengths, and perhaps a last group that is short.
+    "mix": ("none", "alike", "types", "stages", "short", "cuts", "ramp", "steered", "guided"),
     "opened": ("whole", "joined", "selected"),
     "place": ("local", "http", "cached", "python"),
     # Documents that a condition on their columns chooses, before the part is taken; also of a view by itself.
@@ -79,7 +81,8 @@ OWN = ("custom", "asked")
 TABLES = ("weighted", "drawn", "balanced", "classes", "systematic")
 DRAWS = (*TABLES, *OWN)  # an observation may come more than once an epoch, or never
 FUNCTIONS = ("answers", "quality", "several")
-CUTS = ("short", "cuts")
+CUTS = ("short", "cuts", "guided")
+STEERED = ("steered", "guided")
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import random
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import penstock
-from dimensions import DRAWS, PACKED, Case
+from dimensions import DRAWS, PACKED, STEERED, Case
 from observations import Given
 from orders import Epochs, order_of
 from penstock import Mixture, Positions, Stage
@@ -24,6 +26,7 @@ MEMBERS = {
     "cuts": "ca",
     "ramp": "ab",
     "steered": "abc",
+    "guided": "ca",
 }
 
 
@@ -122,26 +125,77 @@ class MixtureJob:
         names = [f"source {number}" for number in range(len(sources))]
         views = {name: each.view for name, each in zip(names, sources, strict=True)}
         self.weights: dict[int, dict[str, int]] = {}  # that were set, by their positions
-        self._views, self._given = views, _plan(case, names, sources[0].window)
-        self.view = Mixture(views, **self._given, steered=case["mix"] == "steered")
+        chance = random.Random(f"{seed} {sorted(case.items())}")
+        self._views, self._given = views, _plan(case, names, sources[0].window, chance)
+        self.is_steered = case["mix"] in STEERED
+        self.view = Mixture(views, **self._given, steered=self.is_steered)
         self.order: Any = {
             name: order_of(case, each, number) for number, (name, each) in enumerate(zip(names, sources, strict=True))
         }
-        self._plan_run(self.view)
+        self._picks: Any = None
+        self._plan_run(self.view, 0)
 
-    def set_weights(self, position: int, weights: dict[str, int]) -> None:
-        """Weights that are set are stages of a list, until the next one of either."""
-        self.weights[position] = weights
-        stages = {stage.at or 0: stage for stage in self._given["stages"]}
-        stages |= {at: Stage(each, at=at or None) for at, each in self.weights.items()}
+    def _begins(self) -> list[int]:
+        """Of the list's stages."""
+        begins = [0]
+        for before, stage in zip(self._given["stages"], self._given["stages"][1:], strict=False):
+            size = self._group_rows(before)
+            begins.append(begins[-1] - (begins[-1] - stage.at) // size * size)
+        return begins
+
+    def _group_rows(self, stage: Stage) -> int:
+        """Positions of a whole group in a stage."""
+        whole = self.sources[0].window
+        if stage.window in (None, whole) or self.case["view"] in PACKED:
+            return 1
+        return int(self._given["group"]) * (whole // stage.window)
+
+    def set_weights(self, at: int, weights: dict[str, int]) -> int:
+        """Weights that are set are stages of a list, until the next one of either; they begin at whole groups, and at
+        the run's end nothing changes."""
+        number = bisect_right(self._begins(), at) - 1
+        begin, size = self._begins()[number], self._group_rows(self._given["stages"][number])
+        begin -= (begin - at) // size * size
+        if begin >= self.end:
+            return at
+        self.weights[begin] = weights
+        self._plan_set(begin)
+        return begin
+
+    def forget(self, position: int) -> None:
+        """What was set from a position on."""
+        self.weights = {at: each for at, each in self.weights.items() if at < position}
+        self._plan_set(position)
+
+    def change_list(self, position: int, chance: random.Random) -> None:
+        """Other weights, and a ramp or none, of the list's stages from a position on."""
+        stages = []
+        for begin, stage in zip(self._begins(), self._given["stages"], strict=True):
+            if begin >= position > 0:
+                names = list(stage.weights or self.view.names)
+                ramp = Positions(chance.choice([1, 7, 40])) if chance.random() < 0.5 else None
+                weights = {name: chance.randrange(1, 5) for name in names}
+                stage = Stage(weights, window=stage.window, max_document=stage.max_document, at=stage.at, ramp=ramp)
+            stages.append(stage)
+        self._given = {**self._given, "stages": stages}
+        self.view = Mixture(self._views, **self._given, steered=True)
+        self._plan_set(position)
+
+    def _plan_set(self, same: int) -> None:
+        begins = self._begins()
+        stages = dict(zip(begins, self._given["stages"], strict=True))
+        for at, weights in self.weights.items():
+            there = self._given["stages"][bisect_right(begins, at) - 1]
+            stages[at] = Stage(weights, window=there.window, max_document=there.max_document, at=at or None)
         given = {**self._given, "stages": [stages[at] for at in sorted(stages)]}
-        self._plan_run(Mixture(self._views, **given))
+        self._plan_run(Mixture(self._views, **given), same)
 
-    def _plan_run(self, mixture: Mixture) -> None:
+    def _plan_run(self, mixture: Mixture, same: int) -> None:
         assert mixture.run_end is not None
         self.end = mixture.run_end
         job = penstock.Job(mixture, global_batch_size=self._global_size, seed=self._seed, order=self.order)
-        self._picks = job.picks(0, self.end)
+        before, self._picks = self._picks, job.picks(0, self.end)
+        assert before is None or (before[:same] == self._picks[:same]).all(), same
         self._stages = [(each.begin, each.window or 0, each.weights) for each in mixture.stages]
         self._ramps = [(each.begin, each.begin + each.ramp) for each in mixture.stages]
         self._windows = [self._stage(position)[1] for position in range(self.end)]
@@ -157,6 +211,9 @@ class MixtureJob:
 
     def epoch(self, position: int) -> int:
         return 0 if position < self.end else 1
+
+    def tokens_before(self, position: int) -> int:
+        return sum(self._windows[:position])
 
     def pick(self, position: int) -> Pick:
         found, window = self._picks[position], self._windows[position]
@@ -179,19 +236,22 @@ class MixtureJob:
         self._phases: dict[tuple[int, int], int] = {}
         names = self.view.names
         count: Counter[str] = Counter()
+        since, most = 0, 1  # where a stage, or what is left of it after a ramp, began, and how far it may be off
         for position in range(self.end):
             begin, window, weights = self._stage(position)
-            count = Counter() if position == begin else count
+            if position == begin:
+                count, since, most = Counter(), begin, 1
             count[names[self._picks[position]["source"]]] += 1
             if any(first <= position < last for first, last in self._ramps):
-                count = Counter()
+                count, since, most = Counter(), position + 1, 2
                 continue
-            if window == self.sources[0].window and self.case["mix"] not in ("short", "cuts", "ramp"):
+            if window == self.sources[0].window and self.case["mix"] not in ("short", "cuts", "ramp", "guided"):
                 for name, weight in weights.items():
                     share = weight / sum(weights.values())
-                    off = abs(count[name] - (position - begin + 1) * share)
-                    assert off < 1 + len(names) * share + 1e-9, (position, name, count, weights)
-            assert set(count) <= set(weights)
+                    off = abs(count[name] - (position - since + 1) * share)
+                    assert off < most * (1 + len(names) * share) + 1e-9, (position, name, count, weights)
+            # A source that gives its cap inside a group has ended from the group's begin on.
+            assert set(count) <= set(weights) or self.case["mix"] == "guided"
         if self.case["order"] in DRAWS:
             return
         for number, source in enumerate(self.sources):
@@ -215,7 +275,7 @@ class MixtureJob:
             assert all(by_epoch[length, epoch] == source.size(length) for epoch in range(end))
 
 
-def _plan(case: Case, names: list[str], window: int) -> dict[str, Any]:
+def _plan(case: Case, names: list[str], window: int, chance: random.Random) -> dict[str, Any]:
     """The arguments of the mixture beside its sources."""
     kind = case["mix"]
     if kind == "alike":
@@ -230,13 +290,17 @@ def _plan(case: Case, names: list[str], window: int) -> dict[str, Any]:
                            Stage({names[1]: 1}, at=9, ramp=Positions(40))], "end": 66}  # fmt: skip
     if kind == "steered":
         first = Stage({names[0]: 1, names[1]: 2})
-        return {"stages": [first, Stage({names[2]: 1, names[0]: 1}, at=44)], "caps": {names[1]: 17}, "end": 67}
+        ramp = chance.choice([None, Positions(5), Positions(90)])
+        later = Stage({names[2]: 1, names[0]: 1}, at=44, ramp=ramp)
+        return {"stages": [first, later], "caps": {names[1]: 17}, "end": 67}
     short: dict[str, Any] = {"window": window // 2}
     if case["view"] in PACKED and (limit := packing_of(case, window // 2).max_document):
         short["max_document"] = limit
     if kind == "short":
         return {"stages": [Stage(**short), Stage(at=18)], "end": 50, "group": 3}
     middle = Stage({names[0]: 1, names[1]: 1}, **short, at=14)
+    if kind == "guided" and chance.random() < 0.4:  # 33 units, of which the last group has 3
+        return {"stages": [Stage(), middle], "caps": {names[0]: 17, names[1]: 16}, "group": 4}
     return {"stages": [Stage(), middle, Stage({names[0]: 2, names[1]: 1}, at=33)], "end": 66, "group": 4}
 
 

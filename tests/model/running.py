@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,7 @@ import penstock
 from arrays import Layout, batch_arrays
 from cells import arrays_of_cells
 from compare import Difference, check, compare_batch, compare_located, compare_view
-from dimensions import CELLS, Case, broken
+from dimensions import CELLS, STEERED, Case, broken
 from jobs import MixtureJob, Pick, ViewJob, make_job
 from layouts import Shape, layout_of, options_of
 from observations import Given
@@ -60,8 +62,8 @@ class Run:
         return tuple((at, self.rows * window // (self.job.pick(at).window or window)) for at in begins)
 
     def skip(self) -> tuple[tuple[int, int], ...]:
-        first = self.job.ends(True)[0]
-        first = min(first, 40)
+        # Where a mixture is steered its end may move.
+        first = 40 if self.case["mix"] in STEERED else min(self.job.ends(True)[0], 40)
         return {"none": (), "few": ((3, 5), (5, 6), (17, 31)), "epoch": ((1, 2), (first // 2, first + 4))}[
             self.case["skip"]
         ]
@@ -99,7 +101,7 @@ class Run:
     def plain_job(self, ranks: int) -> penstock.Job | None:
         """The job without loaders; None of those that it is not asked of."""
         case = self.case
-        if case["growth"] != "none" or case["batch"] in ("set", "tokens") or case["mix"] == "steered":
+        if case["growth"] != "none" or case["batch"] in ("set", "tokens") or case["mix"] in STEERED:
             return None
         sizes = self.cursor(ranks).sizes
         if sizes not in self._jobs:
@@ -166,6 +168,8 @@ class Run:
             if 0 < leg <= growths and isinstance(self.job, ViewJob):
                 self.job.grow(position)
                 self.costs = self._given_costs()
+            if leg > 0 and isinstance(self.job, MixtureJob) and self.job.is_steered and self.chance.random() < 0.5:
+                self.job.change_list(position, self.chance)
             one = Leg(self, self.shape(leg == 0), state, position)
             try:
                 steps = MOST_STEPS if leg == legs - 1 else self.chance.randrange(0 if leg else 1, MOST_STEPS)
@@ -208,8 +212,20 @@ class Leg:
         check(all(each == states[0] for each in states), "states of ranks", states, states[0])
         check(states[0]["position"] == self.position, "state position", states[0]["position"], self.position)
         if self.last is not None:
-            check(self.last == states[0], "batch.state_dict()", self.last, states[0])
+            check(self.last == self._known(states[0]), "batch.state_dict()", self.last, states[0])
+            if isinstance(self.job, MixtureJob) and self.job.is_steered and self.run_.chance.random() < 0.3:
+                self.job.forget(self.position)  # which a batch's state does not have
+                return self.last, self.position
         return states[0], self.position
+
+    def _known(self, state: dict[str, Any]) -> dict[str, Any]:
+        """A state without the weights that begin at its position or after it."""
+        if self.case["mix"] not in STEERED:
+            return state
+        job = json.loads(state["job"])
+        steered = job["order"]["steered"]
+        steered["stages"] = [each for each in steered["stages"] if each[0] < state["position"]]
+        return {**state, "job": json.dumps(job, ensure_ascii=False, separators=(",", ":"), sort_keys=True)}
 
     def run(self, steps: int) -> int:
         self._begin()
@@ -219,8 +235,9 @@ class Leg:
                 self.cursor = self.cursor.with_size(self.position, 2 * self.run_.rows)
                 for each in self.loaders:
                     each.set_batch_size(2 * self.run_.rows)
-            if step == 1 and isinstance(self.job, MixtureJob) and self.case["mix"] == "steered":
-                self._set_weights(self.job)
+            if step > 0 and isinstance(self.job, MixtureJob) and self.job.is_steered:
+                for _ in range(self.run_.chance.choice([0, 1, 1, 3])):
+                    self._set_weights(self.job)
             batch = self.cursor.batch(self.position)
             if batch is None or batch.begin >= self.for_end:
                 self._check_over()
@@ -232,15 +249,22 @@ class Leg:
         return steps
 
     def _set_weights(self, job: MixtureJob) -> None:
+        """At the position or ahead of it, which may be said in tokens."""
         if self.position >= job.end:
             return
-        names = job.view.names
-        weights = {names[0]: 2, names[2]: 1 + len(job.weights)}
+        chance, names = self.run_.chance, job.view.names
+        at = self.position + (chance.randrange(30) if chance.random() < 0.5 else 0)
+        weights = {names[0]: 2, names[-1]: 1 + len(job.weights)}
+        how: list[Any] = [at] if at > self.position else [at, None]
+        if job.sources[0].window and at < job.end:
+            how.append(penstock.Tokens(job.tokens_before(at)))
+        given = chance.choice(how)
+        expected = job.set_weights(at, weights)
         for each in self.loaders:
-            begin = each.set_weights(weights)
-            check(begin == self.position, "set_weights()", begin, self.position)
-        job.set_weights(self.position, weights)
-        self.last = None  # the batch's state does not have them
+            begin = each.set_weights(weights, given)
+            check(begin == expected, f"set_weights(at={given})", begin, expected)
+        self.cursor = replace(self.cursor, ends=job.ends(False))
+        self.for_end = self.cursor.ends[-1]
 
     def _begin(self) -> None:
         """Of a `for`, which is an epoch or the run."""
