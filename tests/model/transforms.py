@@ -108,7 +108,10 @@ def arrays_of_transform(
 def _key(case: Case, pick: Any, source: Source, seed: int) -> tuple[int, int, int]:
     """Seed, epoch and observation, by which a row draws."""
     parts = source.window // pick.window if source.window else 1
-    observation = int(source.numbers[pick.index // parts]) * parts + pick.index % parts
+    if case["view"] in PACKED and pick.window != source.window:
+        observation = pick.index  # packed rows of another length are not cut
+    else:
+        observation = int(source.numbers[pick.index // parts]) * parts + pick.index % parts
     own = seed if case["mix"] == "none" else source_seed(seed, f"source {pick.source}")
     return own, pick.epoch, observation
 
