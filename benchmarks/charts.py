@@ -1,281 +1,315 @@
-"""The charts that docs/benchmarks.md shows, drawn from the results of run.py and of peers/run.py.
+"""The charts of docs/, drawn from the tables of a page or from the results of run.py and of peers/run.py.
 
-python benchmarks/charts.py results.json docs/images
+python benchmarks/charts.py docs/benchmarks.md docs/images      # as they are committed
+python benchmarks/charts.py results.json build/charts
 """
 
 from __future__ import annotations
 
 import json
+import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import matplotlib
-
-matplotlib.use("Agg")
-from matplotlib import pyplot, ticker
+from dots import Curve, Curves, Panel, Point, Row, picture
 from results import number
 
 Line = dict[str, Any]
-OURS, OTHER, LIMIT = "C0", "0.72", "0.35"
+SPREAD = "Dots: medians; lines: lowest to highest repeat."
+#: The measurements whose tables docs/benchmarks.md has under these names.
+TABLES = {
+    "warm": "throughput",
+    "cold": "cold",
+    "blocks-reads-counted-and-cold": "blocks",
+    "a-training-step": "training",
+    "cost-against-size": "sizes",
+    "the-article-s-ablation": "ablation",
+    "balance": "balance",
+    "the-writer": "writer",
+    "layouts": "layouts",
+}
+PLACES = {"the training thread": "thread", "the background": "background", "where it is fastest": "cold"}
 
 
 def draw(lines: Sequence[Line], folder: Path) -> list[Path]:
     """Draws the charts of those measurements that are among the lines; says which files it wrote."""
-    folder.mkdir(parents=True, exist_ok=True)
-    drawn = []
-    for name, chart in CHARTS.items():
-        chosen = [line for line in lines if line["name"] == name]
-        if chosen:
-            figure = chart(chosen)
-            drawn.append(folder / f"benchmark-{name}.png")
-            figure.savefig(drawn[-1])
-            pyplot.close(figure)
-    return drawn
+    return write(
+        folder, {name: chart([line for line in lines if line["name"] == name]) for name, chart in CHARTS.items()}
+    )
 
 
 def draw_peers(lines: Sequence[Line], folder: Path) -> list[Path]:
-    """Draws the speeds of peers/run.py beside penstock's, one panel a place, on log axes; says which file it wrote."""
+    """Draws how many times the batches of each peer penstock gives, a chart a place; says which files it wrote."""
+    ratios = [line for line in lines if line["unit"] == "ratio" and line["what"].endswith(": penstock / this")]
+    drawn = {}
+    for place, name in PLACES.items():
+        found = [line for line in ratios if line["what"].startswith(f"{place}, ")]
+        drawn[f"peers-{name}"] = peers(name, found)
+    return write(folder, drawn)
+
+
+def write(folder: Path, drawn: dict[str, str]) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
-    places: dict[str, list[Line]] = {"the training thread": [], "the background": [], "where it is fastest": []}
-    for line in lines:
-        if line["unit"] == "batches/s":
-            places[line["what"].partition(", ")[0]].append(line)
-    panels = {place: sorted(found, key=lambda line: -line["median"]) for place, found in places.items() if found}
-    if not panels:
-        return []
-    rows = [len(found) + 2 for found in panels.values()]
-    figure, axes = pyplot.subplots(
-        len(panels),
-        1,
-        figsize=(8.4, 0.21 * sum(rows)),
-        height_ratios=rows,
-        layout="constrained",
-        dpi=110,
-        squeeze=False,
+    paths = []
+    for name, svg in drawn.items():
+        if svg:
+            paths.append(folder / f"benchmark-{name}.svg")
+            paths[-1].write_text(svg, encoding="utf-8")
+    return paths
+
+
+# --- rows of figures
+
+
+def row(line: Line, label: str, ours: bool = True) -> Row:
+    low, middle, high = line["lowest"], line["median"], line["highest"]
+    said = number(middle) if low == high else f"{number(middle)} ({number(low)} – {number(high)})"
+    return Row(label, (Point(middle, low, high),), said, ours)
+
+
+def reach_of(lines: Sequence[Line], digits: int = 2) -> str:
+    """The least and the greatest median: "1 to 72"."""
+    least, greatest = (pick(line["median"] for line in lines) for pick in (min, max))
+    said = [f"{value:.{digits}g}" for value in (least, greatest)]
+    return said[0] if said[0] == said[1] else " to ".join(said)
+
+
+def reached(lines: Sequence[Line]) -> tuple[float, float]:
+    """From the lowest repeat to the highest: axes of several panels that are to be alike."""
+    return min(line["lowest"] for line in lines), max(line["highest"] for line in lines)
+
+
+def ending(lines: Sequence[Line], unit: str, *, without: str = "\0") -> list[Line]:
+    return [line for line in lines if line["unit"] == unit and without not in line["what"]]
+
+
+# --- one function a measurement: the SVG, or nothing where it was not measured
+
+
+def peers(name: str, lines: Sequence[Line]) -> str:
+    titles = {
+        "thread": "Batches a second of penstock over those of other loaders that run in the training thread",
+        "background": "Batches a second of penstock over those of other loaders with workers or threads",
+        "cold": "Batches a second of penstock over those of other loaders, from a disk",
+    }
+    conditions = (
+        "Out of the page cache, each loader with its fastest setting. 1: as fast. "
+        if name == "cold"
+        else "Warm; batches of 8 windows of 4,096 tokens. penstock reads with threads of its own. 1: as fast. "
     )
-    for panel, (place, found) in zip(axes.flat, panels.items(), strict=True):
-        labels = [f"{line['name']}, {line['what'].split(', ')[1]}" for line in found]
-        colors = [OURS if line["name"].startswith("penstock") else OTHER for line in found]
-        bars(panel, found, labels, colors, min(line["lowest"] for line in found) / 2)
-        state = "cold" if place == "where it is fastest" else "warm"
-        panel.set_xlabel(
-            f"batches a second, {state}, loading {place if state == 'cold' else 'in ' + place}", fontsize=8
-        )
-    path = folder / "benchmark-peers.png"
-    figure.savefig(path)
-    pyplot.close(figure)
-    return [path]
+    panels = []
+    for dtype, words in (("int64", "int64 tensors"), ("int32", "int32 tensors"), ("uint32", "uint32 arrays, as read")):
+        found = [line for line in lines if line["what"].split(", ")[1] == dtype]
+        if found:
+            shown = [row(line, line["name"]) for line in sorted(found, key=lambda line: line["median"])]
+            panels.append(Panel(words, shown, "times as many batches, logarithmic", True, (1,), [(1, "as fast")]))
+    return picture(titles[name], conditions + SPREAD, panels) if panels else ""
 
 
-def bars(
-    axes: Any, lines: Sequence[Line], labels: Sequence[str], colors: Sequence[str], fewest: float | None = None
-) -> None:
-    """Horizontal bars of medians with their spread, the figure at each bar's end; `fewest`: a log axis from there."""
-    places = range(len(lines))
-    medians = [line["median"] for line in lines]
-    spread = [
-        [line["median"] - line["lowest"] for line in lines],
-        [line["highest"] - line["median"] for line in lines],
+def readme(lines: Sequence[Line]) -> str:
+    """One place and type of the peers' chart: tensors in int64, each loader where it is fastest."""
+    found = [
+        line for line in lines if line["what"].startswith("the training thread, int64, ") and line["unit"] == "ratio"
     ]
-    axes.barh(places, medians, xerr=spread, color=colors, height=0.7, error_kw={"ecolor": "0.2", "lw": 0.8})
-    for place, line in zip(places, lines, strict=True):
-        axes.annotate(f" {number(line['median'])}", (line["highest"], place), va="center", fontsize=8)
-    axes.set_yticks(places, labels, fontsize=8)
-    axes.invert_yaxis()
-    axes.margins(x=0.16)
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    axes.xaxis.set_major_locator(ticker.MaxNLocator(5, steps=[1, 2, 5, 10], integer=True))
-    axes.tick_params(axis="x", labelsize=8)
-    if fewest is not None:
-        axes.set_xscale("log")
-        axes.set_xlim(left=fewest, right=max(line["highest"] for line in lines) * 3)
-    axes.spines[["top", "right"]].set_visible(False)
+    if not found:
+        return ""
+    shown = [row(line, line["name"]) for line in sorted(found, key=lambda line: line["median"])]
+    loaders = [line for line in found if not line["name"].startswith("bare gather")]
+    title = f"{reach_of(loaders)} times the batches a second of other loaders, out of the page cache"
+    conditions = (
+        "int64, batches of 8 windows of 4,096 tokens, 2 cores. penstock reads with threads of its own; the others in "
+        "the training thread, where each was faster than with workers. The gather has no order and no state. "
+    )
+    marks = [(1, "as fast")]
+    panel = Panel("", shown, "times as many batches, logarithmic", True, (1,), marks)
+    return picture(title, conditions + SPREAD, [panel])
 
 
-def canvas(rows: int, columns: int, height: float, width: float = 8.4) -> tuple[Any, Any]:
-    return pyplot.subplots(rows, columns, figsize=(width, height), layout="constrained", dpi=110, squeeze=False)
+def throughput(lines: Sequence[Line]) -> str:
+    """Ratios to the C loop, a panel for records and threads, types apart."""
+    ratios = [line for line in ending(lines, "ratio") if line["what"].startswith("records")]
+    panels = []
+    for place in dict.fromkeys(line["what"].partition(": ")[0] for line in ratios):
+        chosen = [line for line in ratios if line["what"].startswith(f"{place}: ")]
+        shown = []
+        for line in sorted(chosen, key=lambda line: "int64" in line["what"]):
+            label = line["what"].partition(": ")[2].removesuffix(" / C loop").replace("reader=mmap", 'reader="mmap"')
+            shown.append(row(line, label))
+        title = f"{place[0].upper()}{place[1:]}"
+        panels.append(
+            Panel(title, shown, "times the windows of the C loop", within=reached(ratios), marks=[(1, "C loop")])
+        )
+    title = "Windows a second of penstock over those of a loop of pread in C with as many threads"
+    told = "Warm, windows of 4,096 records. The loop writes no int64. The limit of 0.8 is for arrays as read. "
+    return picture(title, told + SPREAD, panels) if panels else ""
 
 
-def color_of(what: str) -> str:
-    return OURS if "penstock" in what else LIMIT
+def cold(lines: Sequence[Line]) -> str:
+    panels = []
+    ratios = ending(lines, "ratio")
+    for place in dict.fromkeys(line["what"].partition(": ")[0] for line in ratios):
+        chosen = [line for line in ratios if line["what"].startswith(f"{place}: ")]
+        labels = [line["what"].partition(": ")[2].removesuffix(" / fio") for line in chosen]
+        shown = [row(line, label) for line, label in zip(chosen, labels, strict=True)]
+        title = f"{place[0].upper()}{place[1:]}"
+        panels.append(Panel(title, shown, "times the windows of fio", within=reached(ratios), marks=[(1, "fio")]))
+    title = "Windows a second from the device: penstock by each reader over fio"
+    return picture(title, f"Random windows, 32 reads of fio's under way. {SPREAD}", panels) if panels else ""
 
 
-# --- one function a measurement
-
-
-def throughput(lines: Sequence[Line]) -> Any:
-    """Warm windows/s beside the C loop, one panel a number of threads."""
-    speeds = [line for line in lines if line["unit"] == "windows/s" and line["what"].startswith("records")]
-    threads = sorted({line["what"].partition(": ")[0].split(", ")[1] for line in speeds})
-    figure, axes = canvas(len(threads), 1, 2.4 * len(threads))
-    for panel, count in zip(axes[:, 0], threads, strict=True):
-        chosen = [line for line in speeds if f", {count}:" in line["what"]]
-        labels = [line["what"].removeprefix("records of ").replace(f", {count}", "") for line in chosen]
-        bars(panel, chosen, labels, [color_of(line["what"]) for line in chosen])
-        panel.set_title(count, fontsize=9)
-        panel.set_xlabel("windows of 4,096 records a second, warm", fontsize=8)
-    return figure
-
-
-def cold(lines: Sequence[Line]) -> Any:
-    speeds = [line for line in lines if line["unit"] == "windows/s"]
-    figure, axes = canvas(1, 1, 0.8 + 0.26 * len(speeds))
-    bars(axes[0][0], speeds, [line["what"] for line in speeds], [color_of(line["what"]) for line in speeds])
-    axes[0][0].set_xlabel("windows a second, cold", fontsize=8)
-    return figure
-
-
-def cold_blocks(lines: Sequence[Line]) -> Any:
+def cold_blocks(lines: Sequence[Line]) -> str:
     """Windows/s by order, and the entropy of a batch beside it."""
-    figure, axes = canvas(1, 2, 2.6)
-    entropy = "entropy of a batch: "
-    speeds = [line for line in lines if line["unit"] == "windows/s"]
-    mixing = [line for line in lines if line["unit"] == "bits"]
-    for panel, chosen in zip(axes[0], (speeds, mixing), strict=True):
-        colors = [LIMIT if line["what"].startswith("fio") else OURS for line in chosen]
-        bars(panel, chosen, [line["what"].removeprefix(entropy) for line in chosen], colors)
-    axes[0][0].set_xlabel("windows of 1 KiB a second, cold", fontsize=8)
-    axes[0][1].set_xlabel("entropy of a batch of 64, bits (14 plates)", fontsize=8)
-    return figure
+    panels = []
+    for unit, title, axis in (
+        ("windows/s", "Windows of 1 KiB a second", "windows a second"),
+        ("bits", "Mixing: entropy of the stretches in a batch of 64", "bits; the most is 3.81"),
+    ):
+        chosen = ending(lines, unit)
+        labels = [line["what"].removeprefix("entropy of a batch: ") for line in chosen]
+        shown = [row(line, label, not label.startswith("fio")) for line, label in zip(chosen, labels, strict=True)]
+        if shown:
+            panels.append(Panel(title, shown, axis))
+    title = "Blocks of neighbours are read faster from a disk than single windows, and mix less the larger they are"
+    return picture(title, "Medians of five rounds, out of the page cache.", panels) if panels else ""
 
 
-def mixing(lines: Sequence[Line]) -> Any:
-    """Entropy of a batch against the fetch, a line a block; crosses are scDataset's."""
-    figure, axes = canvas(1, 1, 3.0)
-    panel = axes[0][0]
-    for color, block in enumerate(sorted({line["at"]["block"] for line in lines})):
+def mixing(lines: Sequence[Line]) -> str:
+    """Entropy of a batch against the fetch, a curve a block; crosses are scDataset's."""
+    if not lines:
+        return ""
+    factors = sorted({line["at"]["factor"] for line in lines})
+    shown = []
+    for block in sorted({line["at"]["block"] for line in lines}):
         chosen = sorted((line for line in lines if line["at"]["block"] == block), key=lambda line: line["at"]["factor"])
-        factors = [line["at"]["factor"] for line in chosen]
-        panel.plot(factors, [line["median"] for line in chosen], f"C{color}o-", ms=3.5, label=f"block of {block:.0f}")
-        theirs = [line for line in chosen if "scDataset" in line["at"]]
-        values = [line["at"]["scDataset"] for line in theirs]
-        panel.plot([line["at"]["factor"] for line in theirs], values, "kx", ms=7)
-    panel.axhline(lines[0]["at"]["high"], color=LIMIT, lw=0.8, ls="--")
-    panel.set_xscale("log", base=2)
-    panel.set_xlabel("fetch, in batches of 64 (crosses: scDataset 0.3.0; dashed: a uniform batch)", fontsize=8)
-    panel.set_ylabel("entropy, bits (14 plates)", fontsize=8)
-    panel.legend(fontsize=7, loc="lower right")
-    return figure
+        theirs = {
+            factors.index(line["at"]["factor"]): line["at"]["scDataset"] for line in chosen if "scDataset" in line["at"]
+        }
+        shown.append(Curve(f"{block:.0f}", [line["median"] for line in chosen], theirs))
+    panel = Curves(
+        "Entropy of the plates in a batch of 64, bits, by block",
+        "fetch, in batches of 64",
+        [f"{factor:.0f}" for factor in factors],
+        shown,
+        (lines[0]["at"]["high"], "a uniform batch"),
+    )
+    title = "Blocks mix as well as single cells once a fetch is many times their size"
+    return picture(title, "Crosses: scDataset 0.3.0 with the same block and fetch.", [panel])
 
 
-def learning(lines: Sequence[Line]) -> Any:
+def learning(lines: Sequence[Line]) -> str:
     """The share of right answers by order, a panel a label."""
-    figure, axes = canvas(1, 2, 1.9)
-    for panel, label in zip(axes[0], ("drug", "line"), strict=True):
+    panels = []
+    for label in ("drug", "line"):
         chosen = [line for line in lines if line["what"].startswith(f"{label}: ")]
-        bars(panel, chosen, [line["what"].partition(": ")[2] for line in chosen], [OURS] * len(chosen))
-        panel.set_xlabel(f"{label}s of held-out cells told right, after one epoch", fontsize=8)
-    return figure
+        shown = [row(line, line["what"].partition(": ")[2]) for line in chosen]
+        if shown:
+            panels.append(Panel(f"The {label} of held-out cells", shown, "share that is told right", within=(1,)))
+    title = "What a classifier knows after one epoch, by the order in which it saw the cells"
+    return (
+        picture(title, f"Logistic regression, 57,600 generated cells, three seeds. {SPREAD}", panels) if panels else ""
+    )
 
 
-def training(lines: Sequence[Line]) -> Any:
-    """Slowdown with the limits as marks."""
-    panels: dict[str, list[Line]] = {}
-    for line in lines:
-        if line["unit"] == "%":
-            panels.setdefault(line["what"].partition(": ")[0], []).append(line)
-    figure, axes = canvas(len(panels), 1, 0.4 + 1.7 * len(panels))
-    for panel, (step, chosen) in zip(axes[:, 0], panels.items(), strict=True):
-        labels = [line["what"].partition("slowdown ")[2].replace(" in memory", "") for line in chosen]
-        bars(panel, chosen, labels, [OURS] * len(chosen))
-        for place, line in enumerate(chosen):
-            if line["at_most"] is not None:
-                panel.plot([line["at_most"]] * 2, [place - 0.42, place + 0.42], color="C3", lw=1.6)
-        panel.axvline(0, color="0.2", lw=0.8)
-        panel.set_title(step, fontsize=9)
-    panel.set_xlabel("slowdown against feeding from memory, % (red: the limit)", fontsize=8)
-    return figure
-
-
-def sizes(lines: Sequence[Line]) -> Any:
-    """Each figure against tokens, one line a number of shards; both axes logarithmic."""
-    figures = list(dict.fromkeys(line["what"].partition(": ")[2] for line in lines))
-    figure, axes = canvas(2, 2, 5.6)
-    for panel, name in zip(axes.flat, figures, strict=False):
-        chosen = [line for line in lines if line["what"].endswith(f": {name}")]
-        for color, shards in enumerate(sorted({line["at"]["shards"] for line in chosen})):
-            points = sorted(
-                (line["at"]["tokens"], line["median"], line["lowest"], line["highest"])
-                for line in chosen
-                if line["at"]["shards"] == shards
+def training(lines: Sequence[Line]) -> str:
+    """Slowdown of a step, by the clock and by processor time; the limits are marks."""
+    panels = []
+    slower = [
+        line for line in ending(lines, "%") if "other batches" in line["what"] and "main thread" not in line["what"]
+    ]
+    for step in dict.fromkeys(line["what"].partition(": ")[0] for line in slower):
+        chosen = [line for line in slower if line["what"].startswith(f"{step}: ")]
+        shown = [row(line, line["what"].rpartition(", ")[2]) for line in chosen]
+        limit = chosen[0]["at_most"]
+        marks = [(0.0, "")] if limit is None else [(0.0, ""), (limit, f"limit {limit:.0f} %")]
+        words = step.replace(", torch on 1 thread", "").replace("reader=mmap", 'reader="mmap"')
+        panels.append(
+            Panel(
+                f"{words[0].upper()}{words[1:]}",
+                shown,
+                "% longer than from memory",
+                within=reached(slower),
+                marks=marks,
             )
-            x, y, low, high = zip(*points, strict=True)
-            spread = [[a - b for a, b in zip(y, low, strict=True)], [b - a for a, b in zip(y, high, strict=True)]]
-            label = f"{shards:,.0f} shard{'s' if shards > 1 else ''}"
-            panel.errorbar(x, y, spread, fmt="o-", color=f"C{color}", lw=1.4, ms=4, capsize=2, label=label)
-        panel.set_xscale("log")
-        panel.set_yscale("log")
-        bottom, top = panel.get_ylim()
-        panel.set_ylim(bottom / 3, top * 3)  # what is flat shall look flat
-        panel.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 3)))
-        panel.yaxis.set_major_formatter(lambda value, _: number(value))
-        panel.yaxis.set_minor_formatter(ticker.NullFormatter())
-        panel.set_title(f"{name}, {chosen[0]['unit']}", fontsize=9)
-        panel.set_xlabel("tokens", fontsize=8)
-        panel.grid(alpha=0.25)
-        panel.spines[["top", "right"]].set_visible(False)
-    axes[0][0].legend(frameon=False, fontsize=8)
-    return figure
+        )
+    title = "How much longer a training step takes with batches of penstock than with batches that lie in memory"
+    told = "Beside other batches in memory; torch on one thread of two cores; penstock reads on the other core. "
+    return picture(title, told + SPREAD, panels) if panels else ""
 
 
-def ablation(lines: Sequence[Line]) -> Any:
-    chosen = [line for line in lines if line["unit"] == "batches/s"]
-    figure, axes = canvas(1, 1, 0.8 + 0.28 * len(chosen))
-    colors = [OURS if "penstock" in line["what"] else OTHER for line in chosen]
-    bars(axes[0][0], chosen, [line["what"] for line in chosen], colors, min(line["lowest"] for line in chosen) / 2)
-    axes[0][0].set_xlabel("batches of 8 windows of 4,096 records with all metadata a second, warm", fontsize=8)
-    return figure
+def sizes(lines: Sequence[Line]) -> str:
+    """Each figure by shards, a dot for each number of tokens."""
+    panels = []
+    for name in dict.fromkeys(line["what"].partition(": ")[2] for line in lines):
+        chosen = [line for line in lines if line["what"].endswith(f": {name}")]
+        shown = []
+        for shards in sorted({line["at"]["shards"] for line in chosen}):
+            found = sorted(
+                (line for line in chosen if line["at"]["shards"] == shards), key=lambda line: line["at"]["tokens"]
+            )
+            strengths = [0.4 + 0.6 * i / max(1, len(found) - 1) for i in range(len(found))]
+            points = tuple(
+                Point(line["median"], line["lowest"], line["highest"], round(strength, 2))
+                for line, strength in zip(found, strengths, strict=True)
+            )
+            said = " · ".join(number(line["median"]) for line in found)
+            shown.append(Row(f"{shards:,.0f} shard{'s' if shards > 1 else ''}", points, said))
+        low, high = reached(chosen)
+        wide = high > 5 * low
+        axis = f"{chosen[0]['unit']}, logarithmic" if wide else chosen[0]["unit"]
+        title = name if name.startswith("load_state_dict") else f"{name[0].upper()}{name[1:]}"
+        panels.append(Panel(title, shown, axis, wide))
+    title = "Opening, resuming, memory and a window against the number of shards and of tokens"
+    told = "Three dots a row, from pale to dark: 1e6, 1e9 and 1e12 tokens. "
+    return picture(title, told + SPREAD, panels) if panels else ""
 
 
-def memory(lines: Sequence[Line]) -> Any:
-    line = next(line for line in lines if line["at"])
-    figure, axes = canvas(1, 1, 2.4)
-    step = line["at"]["batches"] / len(line["values"])
-    axes[0][0].plot([step * (i + 1) for i in range(len(line["values"]))], line["values"], color=OURS, lw=1.6)
-    axes[0][0].set_ylim(0, max(line["values"]) * 1.3)
-    axes[0][0].set_xlim(left=0)
-    axes[0][0].xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    axes[0][0].set_xlabel("batches", fontsize=8)
-    axes[0][0].set_ylabel("resident, MiB", fontsize=8)
-    axes[0][0].spines[["top", "right"]].set_visible(False)
-    return figure
+def ablation(lines: Sequence[Line]) -> str:
+    chosen = ending(lines, "batches/s", without="int64")
+    shown = [row(line, line["what"], "penstock" in line["what"]) for line in chosen]
+    title = "Batches a second with all metadata: from a loop in Python, step by step, to penstock"
+    panel = Panel("", shown, "batches a second, logarithmic", True)
+    told = "The article's steps; batches of 8 windows of 4,096 records with all metadata, warm, as read. "
+    return picture(title, told + SPREAD, [panel]) if shown else ""
 
 
-def layouts(lines: Sequence[Line]) -> Any:
-    units = [unit for unit in ("B", "windows/s") if any(line["unit"] == unit for line in lines)]
-    figure, axes = canvas(1, len(units), 1.9)
-    for panel, unit in zip(axes[0], units, strict=True):
-        chosen = [line for line in lines if line["unit"] == unit]
-        colors = [OURS if line["what"].startswith("compact") else OTHER for line in chosen]
-        bars(panel, chosen, [line["what"] for line in chosen], colors)
-        panel.set_xlabel("bytes" if unit == "B" else unit, fontsize=8)
-    return figure
+def layouts(lines: Sequence[Line]) -> str:
+    ratios = ending(lines, "ratio")
+    shown = [row(line, line["what"].partition(": ")[2]) for line in ratios]
+    title = "Windows with metadata a second: the compact layout over the ids layout"
+    read = " and ".join(f"{number(line['median'])} B ({line['what'].partition(':')[0]})" for line in ending(lines, "B"))
+    told = f"The same documents. Bytes read for a window: {read}. "
+    panel = Panel("", shown, "times the windows of the ids layout", marks=[(1, "ids")])
+    return picture(title, told + SPREAD, [panel]) if shown else ""
 
 
-def writer(lines: Sequence[Line]) -> Any:
-    chosen = [line for line in lines if line["unit"] == "MB/s" and "text" not in line["what"]]
-    figure, axes = canvas(1, 1, 0.8 + 0.28 * len(chosen))
-    bars(axes[0][0], chosen, [line["what"] for line in chosen], [color_of(line["what"]) for line in chosen])
-    axes[0][0].set_xlabel("MB/s, synced", fontsize=8)
-    return figure
+def writer(lines: Sequence[Line]) -> str:
+    """Ratios to plain writers of one thread, a panel for each of them."""
+    ratios = ending(lines, "ratio")
+    panels = []
+    for plain in dict.fromkeys(line["what"].partition(" / ")[2] for line in ratios):
+        chosen = [line for line in ratios if line["what"].endswith(f" / {plain}")]
+        shown = [row(line, line["what"].partition(" / ")[0].removeprefix("penstock, ")) for line in chosen]
+        panels.append(
+            Panel(f"Beside {plain}", shown, "times the plain writer's", within=reached(ratios), marks=[(1, "plain")])
+        )
+    title = "Bytes a second of penstock's writer over those of plain writers in C"
+    told = "1 GiB on one thread each, synced; check values and digests are in penstock's time. "
+    return picture(title, told + SPREAD, panels) if panels else ""
 
 
-def balance(lines: Sequence[Line]) -> Any:
+def balance(lines: Sequence[Line]) -> str:
     """How much longer than the mean a step is that waits at each micro-batch, by turns and balanced."""
-    chosen = [line for line in lines if line["unit"] == "ratio"]
-    figure, axes = canvas(1, 1, 0.8 + 0.28 * len(chosen))
-    colors = [OURS if "balanced" in line["what"] else OTHER for line in chosen]
-    bars(axes[0][0], chosen, [line["what"].partition(":")[0] for line in chosen], colors)
-    axes[0][0].axvline(1, color=LIMIT, lw=0.8, ls="--")
-    axes[0][0].xaxis.set_major_locator(ticker.MaxNLocator(6))
-    axes[0][0].xaxis.set_major_formatter(lambda value, _: f"{value:.1f}")
-    axes[0][0].set_xlabel("cost of the slowest rank at each micro-batch of a row, summed, over the mean", fontsize=8)
-    return figure
+    chosen = ending(lines, "ratio")
+    shown = [row(line, line["what"].partition(":")[0], "balanced" in line["what"]) for line in chosen]
+    title = "How long a step is when ranks wait for the slowest: rows dealt by turns, and balanced by cost"
+    told = "Cost of the slowest rank at each micro-batch, summed, over the mean. "
+    panel = Panel("", shown, "times the mean", marks=[(1, "no waiting")])
+    return picture(title, told + SPREAD, [panel]) if shown else ""
 
 
-CHARTS: dict[str, Callable[[Sequence[Line]], Any]] = {
+CHARTS: dict[str, Callable[[Sequence[Line]], str]] = {
     "throughput": throughput,
     "cold": cold,
     "blocks": cold_blocks,
@@ -284,19 +318,95 @@ CHARTS: dict[str, Callable[[Sequence[Line]], Any]] = {
     "training": training,
     "sizes": sizes,
     "ablation": ablation,
-    "memory": memory,
     "layouts": layouts,
     "writer": writer,
     "balance": balance,
 }
 
 
+# --- tables of a page as lines
+
+
+def lines_of(page: str) -> tuple[list[Line], list[Line]]:
+    """The lines of run.py and of peers/run.py that the tables of docs/benchmarks.md hold."""
+    ours: list[Line] = []
+    theirs: list[Line] = []
+    for place, body in re.findall(r'<details markdown="1" id="([^"]+)">(.*?)</details>', page, re.DOTALL):
+        for table in tables(body):
+            if place in TABLES:
+                ours += [line for cells in table for line in lines_of_row(TABLES[place], cells)]
+            elif place in ("peers-warm", "peers-cold"):
+                theirs += [line for cells in table if (line := line_of_peer(cells)) is not None]
+    return ours, theirs
+
+
+def tables(text: str) -> Iterable[list[dict[str, str]]]:
+    """Each table's rows, a cell by the name of its column."""
+    for block in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
+        head, _, *rows = [[cell.strip() for cell in line.strip("| \n").split(" | ")] for line in block.splitlines()]
+        yield [dict(zip(head, each + [""] * len(head), strict=False)) for each in rows]
+
+
+def lines_of_row(name: str, cells: dict[str, str]) -> list[Line]:
+    """A row of figure, median, spread and target; of blocks, a row of an order, its speed and its entropy."""
+    if "windows/s" in cells:
+        entropy = cells["entropy of a batch, bits"]
+        columns = [(cells["windows/s"], "windows/s", "")]
+        columns += [(entropy, "bits", "entropy of a batch: ")] if entropy else []
+        return [
+            {"name": name, "what": before + cells["order"], "unit": unit} | spread(*[value_of(cell)] * 3)
+            for cell, unit, before in columns
+        ]
+    found = re.fullmatch(r"([-\d.,e]+) (.+)", cells.get("median", ""))
+    if found is None or "figure" not in cells:
+        return []
+    middle, unit = value_of(found[1]), found[2]
+    low, high = (value_of(each) for each in cells["spread"].split(" – "))
+    line = {"name": name, "what": cells["figure"], "unit": unit, "at_most": None, "at_least": None, "at": {}}
+    limit = re.fullmatch(r"([≤≥]) ([\d.,]+)", cells.get("target", ""))
+    if limit:
+        line["at_most" if limit[1] == "≤" else "at_least"] = value_of(limit[2])
+    grid = re.match(r"(\d+e\d+) tokens, ([\d,]+) shards?: ", cells["figure"])
+    if grid:
+        line["at"] = {"tokens": float(grid[1]), "shards": value_of(grid[2])}
+    return [line | spread(low, middle, high)]
+
+
+def line_of_peer(cells: dict[str, str]) -> Line | None:
+    found = re.fullmatch(r"([\d.,]+) \[([\d.,]+) – ([\d.,]+)\]", cells["penstock / this"])
+    if found is None:
+        return None
+    middle, low, high = (value_of(each) for each in found.groups())
+    place = cells.get("loading in", "where it is fastest")
+    what = f"{place}, {cells['dtype']}, {cells['setting']}: penstock / this"
+    return {"name": cells["peer"], "what": what, "unit": "ratio"} | spread(low, middle, high)
+
+
+def spread(low: float, middle: float, high: float) -> dict[str, float]:
+    return {"lowest": low, "median": middle, "highest": high}
+
+
+def value_of(text: str) -> float:
+    return float(text.replace(",", ""))
+
+
+def draw_page(page: Path, folder: Path) -> list[Path]:
+    """Draws every chart whose figures the page's tables hold."""
+    ours, theirs = lines_of(page.read_text(encoding="utf-8"))
+    drawn = draw(ours, folder) + draw_peers(theirs, folder)
+    return drawn + write(folder, {"readme": readme(theirs)})
+
+
 def main() -> None:
     if len(sys.argv) != 3:
         sys.exit(__doc__)
-    results = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
-    folder = Path(sys.argv[2])
-    for path in draw_peers(results["lines"], folder) if isinstance(results, dict) else draw(results, folder):
+    source, folder = Path(sys.argv[1]), Path(sys.argv[2])
+    if source.suffix == ".md":
+        drawn = draw_page(source, folder)
+    else:
+        results = json.loads(source.read_text(encoding="utf-8"))
+        drawn = draw_peers(results["lines"], folder) if isinstance(results, dict) else draw(results, folder)
+    for path in drawn:
         print(path)
 
 

@@ -106,10 +106,29 @@ def test_a_measurement_gives_its_lines_with_all_that_is_needed_to_judge_them(all
         assert line["repeats"] == len(line["values"]) >= 1
         assert line["lowest"] <= line["median"] <= line["highest"]
     without = ("permutation", "import", "opening", "shards", "ready", "columns", "metrics", "stalls", "remote",
-               "shuffle", "checks", "node", "mixture", "cells", "packing", "cache", "per-shard", "draws", "custom",
-               "token-files", "text", "transforms", "where", "uneven")  # fmt: skip
-    assert (folder / "charts" / f"benchmark-{measurement}.png").exists() == (measurement not in without)
+               "shuffle", "memory", "checks", "node", "mixture", "cells", "packing", "cache", "per-shard", "draws",
+               "custom", "token-files", "text", "transforms", "where", "uneven")  # fmt: skip
+    assert (folder / "charts" / f"benchmark-{measurement}.svg").exists() == (measurement not in without)
     what_was_measured_is_plausible(measurement, {line["what"]: line["values"] for line in lines})
+
+
+def test_the_charts_that_are_shown_are_those_of_the_tables(load, tmp_path):
+    """`python benchmarks/charts.py docs/benchmarks.md docs/images` draws them again."""
+    charts, docs = load("charts"), FOLDER.parent / "docs"
+    drawn = charts.draw_page(docs / "benchmarks.md", tmp_path)
+    measured_elsewhere = {"benchmark-mixing.svg", "benchmark-learning.svg", "benchmark-learning.png"}  # no table here
+    shown = {path.name for path in (docs / "images").glob("benchmark-*")} - measured_elsewhere
+    assert {path.name for path in drawn} == shown
+    assert [path.name for path in drawn if path.read_text() != (docs / "images" / path.name).read_text()] == []
+
+
+def test_a_chart_has_a_title_spreads_and_both_lights(load, tmp_path):
+    charts = load("charts")
+    line = {"name": "cold", "unit": "ratio", "what": "windows of 16 B: as the loader chooses / fio"}
+    (path,) = charts.draw([line | {"lowest": 0.5, "median": 1.0, "highest": 1.5}], tmp_path)
+    drawn = path.read_text()
+    assert 'aria-label="Windows a second' in drawn and "prefers-color-scheme:dark" in drawn
+    assert drawn.count('class="spread') == 1 and ">1 (0.5 – 1.5)</text>" in drawn and "<rect" in drawn
 
 
 @pytest.mark.bench

@@ -171,14 +171,23 @@ def test_a_tail_that_differs_is_told_from_other_batches(load):
 
 def test_speeds_are_drawn_place_by_place(load, tmp_path):
     charts = load("charts")
-    line = {"name": "penstock", "unit": "batches/s", "median": 9.0, "lowest": 7.0, "highest": 10.0}
+    line = {"name": "another", "unit": "ratio", "median": 9.0, "lowest": 7.0, "highest": 10.0}
     places = ["the training thread", "the background", "where it is fastest"]
-    lines = [line | {"what": f"{place}, int64, its default"} for place in places]
-    other = {"name": "another", "what": f"{places[1]}, int32, 2 workers", "median": 8.0}
-    resident = {"unit": "MiB", "what": "resident memory: the background, int64, its default"}
-    (path,) = charts.draw_peers([*lines, line | other, line | resident], tmp_path / "charts")
-    assert path.name == "benchmark-peers.png" and path.read_bytes().startswith(b"\x89PNG")
-    assert charts.draw_peers([line | resident], tmp_path) == []
+    lines = [
+        line | {"what": f"{place}, {dtype}, 2 workers: penstock / this"}
+        for place in places
+        for dtype in ("int64", "int32")
+    ]
+    speed = line | {"unit": "batches/s", "what": f"{places[1]}, int64, 2 workers"}
+    resident = line | {"what": f"resident memory: {places[1]}, int64, 2 workers: penstock / this"}
+    drawn = charts.draw_peers([*lines, speed, resident], tmp_path / "charts")
+    assert [path.name for path in drawn] == [
+        f"benchmark-peers-{place}.svg" for place in ("thread", "background", "cold")
+    ]
+    for path in drawn:
+        svg = path.read_text()
+        assert "int64 tensors" in svg and "int32 tensors" in svg and svg.count(">another</text>") == 2
+    assert charts.draw_peers([speed, resident], tmp_path) == []
 
 
 def test_every_peer_has_its_file_and_exact_pins(load):
