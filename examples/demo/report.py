@@ -3,6 +3,7 @@
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -91,7 +92,7 @@ def greatest_by_step(run: Run, reference: Run) -> dict[int, float]:
 
 
 def compare_and_show(s: Settings, console: Console) -> bool:
-    """Prints the table, writes demo.png; True where every comparison holds."""
+    """Prints the table, writes demo.png and demo-dark.png; True where every comparison holds."""
     names = ["reference", "killed", "resumed-on-4", "resumed-on-2", "resumed-on-3"]
     runs = {name: read_run(s.folder / "runs" / name) for name in names}
     reference = runs["reference"]
@@ -128,28 +129,51 @@ def compare_and_show(s: Settings, console: Console) -> bool:
     )
     console.print("Losses on 2 and 3 processes: the same gradients summed in another order, in float64.", style="dim")
     good &= same_end
-    plot(s, runs, s.folder / "demo.png")
+    plot(s, runs, s.folder / "demo.png", dark=False)
+    plot(s, runs, s.folder / "demo-dark.png", dark=True)
     console.print("[bold green]every token and every loss as if nothing had happened" if good else "[bold red]FAILED")
     return good
 
 
-def plot(s: Settings, runs: dict[str, Run], path: Path) -> None:
+#: By the name of a run; as the site's colours are (docs/styles/pages.css), in the light and in the dark.
+COLORS = {
+    False: {"card": "#ffffff", "ink": "#1c2b33", "reference": "#c9d3d8", "killed": "#b3362b",
+            "resumed-on-2": "#00708c", "resumed-on-3": "#b25e00"},
+    True: {"card": "#151d22", "ink": "#e4ecf0", "reference": "#4a5a64", "killed": "#ff8a7a",
+           "resumed-on-2": "#4cc3e0", "resumed-on-3": "#f0a64d"},
+}  # fmt: skip
+
+
+def plot(s: Settings, runs: dict[str, Run], path: Path, dark: bool) -> None:
+    """Losses of all runs, and the greatest difference to the one that was never killed; letters for a narrow screen."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
+    colors = COLORS[dark]
+    ink = dict.fromkeys(
+        ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), colors["ink"]
+    )
+    with pyplot.rc_context(ink | {"figure.facecolor": colors["card"], "axes.facecolor": colors["card"]}):
+        figure = drawn(s, runs, colors)
+        figure.savefig(path)
+        pyplot.close(figure)
+
+
+def drawn(s: Settings, runs: dict[str, Run], colors: dict[str, str]) -> Any:
+    from matplotlib import pyplot
+
     losses = {name: run.step_losses() for name, run in runs.items()}
     figure, (top, bottom) = pyplot.subplots(
-        2, 1, figsize=(9, 5.6), sharex=True, height_ratios=[3, 1], layout="constrained", dpi=110
+        2, 1, figsize=(6.2, 5.6), sharex=True, height_ratios=[3, 1], layout="constrained", dpi=160
     )
-    top.plot(
-        *zip(*sorted(losses["reference"].items()), strict=True), color="0.78", lw=7, label="never killed, 4 processes"
-    )
+    reference = zip(*sorted(losses["reference"].items()), strict=True)
+    top.plot(*reference, color=colors["reference"], lw=7, label="never killed, 4 processes")
     looks = {
-        "killed": ("C3", "killed, 4 processes"),
-        "resumed-on-2": ("C0", "resumed on 2 processes"),
-        "resumed-on-3": ("C2", "resumed on 3 processes"),
+        "killed": (colors["killed"], "killed, 4 processes"),
+        "resumed-on-2": (colors["resumed-on-2"], "resumed on 2 processes"),
+        "resumed-on-3": (colors["resumed-on-3"], "resumed on 3 processes"),
     }
     for name, (color, label) in looks.items():
         steps = sorted(losses[name])
@@ -157,10 +181,10 @@ def plot(s: Settings, runs: dict[str, Run], path: Path) -> None:
         greatest = greatest_by_step(runs[name], runs["reference"])
         bottom.plot(steps, [max(greatest[step], 1e-17) for step in steps], color=color, lw=1.4)
     killed, resumed = max(losses["killed"]), min(losses["resumed-on-2"])
-    top.plot(killed, losses["killed"][killed], "X", color="C3", ms=13, zorder=5)
-    arrow = {"arrowstyle": "-", "color": "C3"}
+    top.plot(killed, losses["killed"][killed], "X", color=colors["killed"], ms=11, zorder=5)
+    arrow = {"arrowstyle": "-", "color": colors["killed"]}
     place = (killed, losses["killed"][killed])
-    top.annotate(f"SIGKILL after step {killed}", place, (12, 110), textcoords="offset points", arrowprops=arrow)
+    top.annotate(f"SIGKILL after step {killed}", place, (12, 55), textcoords="offset points", arrowprops=arrow)
     for name, mark in (("resumed-on-2", f"from step {resumed - 1}"), ("resumed-on-3", f"from step {s.switch_at}")):
         for axes in (top, bottom):
             axes.axvline(min(losses[name]) - 0.5, color=looks[name][0], ls=":", lw=1)
@@ -182,5 +206,5 @@ def plot(s: Settings, runs: dict[str, Run], path: Path) -> None:
     bottom.set_yticks([1e-17, 1e-13, 1e-9, 1e-5], ["0", "1e-13", "1e-9", "1e-5"])
     bottom.set_ylabel("greatest\ndifference\n(dashed: allowed)")
     bottom.set_xlabel(f"optimizer step ({ROWS_PER_STEP} rows each, on any number of processes)")
-    figure.savefig(path)
-    pyplot.close(figure)
+    figure.suptitle("A run killed and resumed twice, beside one never killed", weight="bold")
+    return figure

@@ -101,4 +101,5 @@ def test_killed_and_resumed_on_other_numbers_of_processes_is_the_same_training(
     monkeypatch.setattr(sys, "argv", ["run.py", "--out", str(tmp_path / "out"), "--quick"])
     assert run.main() == 0, capfd.readouterr()
     assert "every token and every loss as if nothing had happened" in capfd.readouterr().out
-    assert (tmp_path / "out" / "demo.png").stat().st_size > 10_000
+    for name in ("demo.png", "demo-dark.png"):
+        assert (tmp_path / "out" / name).stat().st_size > 10_000

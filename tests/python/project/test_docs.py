@@ -298,6 +298,9 @@ def test_what_a_page_tells_to_run_runs_and_prints_what_it_shows(
     """Over 5 seconds for pages whose commands have workers, or train under torchrun: processes of their own each."""
     folder = tmp_path / "page"
     folder.mkdir()
+    if page.name == "README.md":  # the files of whoever reads it
+        (folder / "tokens").mkdir()
+        np.arange(1_500_000, dtype="<u2").tofile(folder / "tokens" / "train.bin")
     if page.name == "remote.md":
         request.getfixturevalue("bucket")
     if page.name == "recipes.md":
@@ -453,6 +456,22 @@ def test_pages_are_found() -> None:
     assert {"README.md", "resume.md", "format.md", "loading.md"} <= {block.page for block in blocks("python")}
     assert {"README.md", "cli.md"} <= {block.page for block in blocks("console")}
     assert {check_of(block) for block in blocks("text")} == set(TEXT_BLOCKS.values())
+
+
+def table_under(page: str, place: str) -> list[list[str]]:
+    """The rows of the first table after `place`, without its head."""
+    found = re.search(r"(?:^\|.*\n)+", (ROOT / page).read_text().partition(place)[2], re.MULTILINE)
+    assert found
+    return [[cell.strip(" *") for cell in line.strip("|\n").split(" | ")] for line in found[0].splitlines()[2:]]
+
+
+def test_the_resumes_that_the_readme_shows_are_all_that_were_measured() -> None:
+    """Those of 10,007 samples, which docs/resume.md gives first."""
+    measured = table_under("docs/resume.md", "## Beside other loaders")
+    expected = [
+        [name, tail, *(cell.partition("; 10,000")[0] for cell in cells)] for name, tail, _, _, *cells in measured
+    ]
+    assert table_under("README.md", "## What happens on resume") == expected
 
 
 def test_the_api_page_has_everything_that_is_exported() -> None:
