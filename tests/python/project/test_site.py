@@ -40,7 +40,7 @@ SEEN = """(() => {
     wide: wide.slice(0, 5),
     missing: [...document.images].filter((each) => !each.naturalWidth).map((each) => each.src),
     small: [...document.querySelectorAll('.md-content p > img')]
-      .filter((each) => each.clientWidth < 500 && each.naturalWidth > 800 && !each.src.endsWith('view.png'))
+      .filter((each) => each.clientWidth && each.clientWidth < 340)
       .map((each) => each.src),
   };
 })()"""
@@ -137,6 +137,38 @@ def test_no_page_is_wider_than_a_narrow_or_a_wide_screen(site: Site, tab: Browse
     assert tab.console == []
     others = [each for each in tab.requests if not each.startswith((site.address, "data:", "about:"))]
     assert others == [], "pages ask other hosts"
+
+
+def test_the_letters_of_a_picture_are_large_enough_for_a_telephone() -> None:
+    """A picture 480 units wide is shown 360 pixels wide there: letters of 12 units have 9."""
+    for path in (ROOT / "docs" / "images").glob("*.svg"):
+        drawn = path.read_text()
+        if "<text" in drawn:
+            assert 'viewBox="0 0 480 ' in drawn and "prefers-color-scheme:dark" in drawn, path.name
+            assert min(int(size) for size in re.findall(r"font-size:(\d+)px", drawn)) >= 12, path.name
+
+
+def test_pictures_and_pages_are_dark_where_the_reader_wants_it(site: Site, tab: Browser) -> None:
+    tab.size(1400)
+    tab.load(site.address + "/")
+    look = "getComputedStyle(document.body).backgroundColor"
+    tab.do("document.querySelector('input#__palette_1').click()")
+    light = tab.do(look)
+    tab.do("document.querySelector('input#__palette_2').click()")
+    dark = tab.do(look)
+    assert light == "rgb(255, 255, 255)" and dark == "rgb(16, 23, 27)"
+    assert tab.do("getComputedStyle(document.body).colorScheme") == "dark"  # pictures follow it
+
+
+def test_every_page_names_the_version_and_its_repository_where_one_is_given(site: Site, tmp_path: Path) -> None:
+    version = re.search(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
+    assert version
+    for path in site.folder.rglob("index.html"):
+        page = path.read_text()
+        assert f'content: "{version[1]}"' in page and f"penstock {version[1]} · Apache License 2.0" in page
+        assert 'data-md-component="source"' not in page and 'rel="icon" href=' in page
+    workflow = (ROOT / ".github" / "workflows" / "docs.yml").read_text()
+    assert set(re.findall(r"!ENV \[(\w+)", (ROOT / "mkdocs.yml").read_text())) <= set(re.findall(r"(\w+):", workflow))
 
 
 def test_a_link_to_folded_details_opens_them(site: Site, tab: Browser) -> None:
