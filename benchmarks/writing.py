@@ -1,4 +1,4 @@
-"""The writer, check values and digests included, beside plain sequential writes to the same file system."""
+"""The writer, check values and digests included, beside plain writes of one thread to the same file system."""
 
 from __future__ import annotations
 
@@ -15,14 +15,21 @@ from typing import Any
 
 import numpy as np
 import penstock
-from results import Result, alternate, ratios
+from results import Result, alternate, left_out, ratios
 from workloads import DOCUMENT_TOKENS, ENTRY_BYTES, TOKEN_BYTES, Corpora
 
 APPENDED_BYTES = 16 << 20  # of one append of a token stream
-WRITTEN_AT_ONCE = 8 << 20  # by the plain loop; dd is no faster with more
 DOCUMENTS_AT_ONCE = 1000
 TARGET = 0.8
 SYNCED = "synced at the end"
+SOURCE = Path(__file__).with_name("write_loop.c")
+#: The plain writers: bytes of a call, and through the page cache or past it. The first makes the calls of penstock's.
+PLAIN = {
+    "plain, as penstock calls": (128 << 10, "cached"),
+    "plain, 8 MiB a call": (8 << 20, "cached"),
+    "plain, O_DIRECT, 128 KiB a call": (128 << 10, "direct"),
+    "plain, O_DIRECT, 8 MiB a call": (8 << 20, "direct"),
+}
 
 
 def measure(corpora: Corpora) -> list[Result]:
@@ -32,27 +39,43 @@ def measure(corpora: Corpora) -> list[Result]:
     size = corpora.size.written_bytes
     random = np.random.default_rng(5)
     tokens = random.integers(0, 1 << 17, min(size, APPENDED_BYTES) // TOKEN_BYTES, dtype=np.uint32)
-    ways: dict[str, Callable[[Path], int]] = {
-        "plain write and fsync": partial(write_plainly, size=size, data=tokens.view(np.uint8)),
+    ours: dict[str, Callable[[Path], int]] = {
         "penstock, token stream": partial(append, size=size, tokens=tokens),
         "penstock, documents by append_batch": partial(append_documents, size=size, tokens=tokens, at_once=True),
         "penstock, documents by append": partial(append_documents, size=size, tokens=tokens, at_once=False),
     }
     try:
-        runs = [partial(megabytes_per_second, way, folder / "out") for way in ways.values()]
-        found = dict(zip(ways, alternate(corpora.size.repeats, runs), strict=True))
-        return [*lines(found, size), *text(corpora, folder)]
+        program = compiled(folder)
+        plain = without_refused(
+            {name: partial(write_plainly, program, size=size, way=way) for name, way in PLAIN.items()}, folder
+        )
+        runs = [*(partial(way, folder / "out") for way in plain.values())]
+        runs += [partial(megabytes_per_second, way, folder / "out") for way in ours.values()]
+        found = dict(zip([*plain, *ours], alternate(corpora.size.repeats, runs), strict=True))
+        return [*lines(found, list(plain), size), *text(corpora, folder)]
     finally:
         shutil.rmtree(folder)
 
 
-def lines(found: dict[str, tuple[float, ...]], size: int) -> list[Result]:
-    limit, *ours = found.items()
+def without_refused(plain: dict[str, Callable[[Path], float]], folder: Path) -> dict[str, Callable[[Path], float]]:
+    """Without the ways past the page cache where the file system has none (tmpfs)."""
+    try:
+        descriptor = os.open(folder / "probe", os.O_WRONLY | os.O_CREAT | os.O_DIRECT)
+    except OSError as error:
+        left_out("writer: plain, O_DIRECT", str(error))
+        return {name: way for name, way in plain.items() if "O_DIRECT" not in name}
+    os.close(descriptor)
+    return plain
+
+
+def lines(found: dict[str, tuple[float, ...]], plain: list[str], size: int) -> list[Result]:
     results = [Result("writer", what, "MB/s", values, SYNCED, size) for what, values in found.items()]
-    for what, values in ours:
-        target = TARGET if what == "penstock, token stream" else None
-        quotient = ratios(values, limit[1])
-        results.append(Result("writer", f"{what} / plain", "ratio", quotient, SYNCED, size, at_least=target))
+    for other in plain:
+        for what, values in found.items():
+            if what not in plain:
+                target = TARGET if what == "penstock, token stream" and other == plain[0] else None
+                quotient = ratios(values, found[other])
+                results.append(Result("writer", f"{what} / {other}", "ratio", quotient, SYNCED, size, at_least=target))
     return results
 
 
@@ -65,19 +88,19 @@ def megabytes_per_second(way: Callable[[Path], int], out: Path) -> float:
     return written / taken / 1e6
 
 
-def write_plainly(out: Path, size: int, data: np.ndarray[Any, Any]) -> int:
-    """A file of `size` bytes by write(2), synced."""
-    out.mkdir()
-    descriptor = os.open(out / "stream.bin", os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-    try:
-        part = memoryview(data)[:WRITTEN_AT_ONCE]
-        written = 0
-        while written < size:
-            written += os.write(descriptor, part)
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-    return written
+def compiled(folder: Path) -> Path:
+    """write_loop.c, compiled by $CC or cc."""
+    program = folder / "write_loop"
+    subprocess.run([os.environ.get("CC", "cc"), "-O2", str(SOURCE), "-o", str(program)], check=True)
+    return program
+
+
+def write_plainly(program: Path, out: Path, size: int, way: tuple[int, str]) -> float:
+    """MB/s of write_loop.c, from creating the file to the end of its sync."""
+    command = [str(program), str(out), str(size), str(min(way[0], size)), way[1]]
+    said = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    out.unlink()
+    return float(said["bytes"] / said["seconds"] / 1e6)
 
 
 def append(out: Path, size: int, tokens: np.ndarray[Any, Any]) -> int:
