@@ -1,4 +1,4 @@
-"""The first row of the table of README.md, and more: 10,007 samples on 4 ranks, stopped near half of the epoch, resumed on 2.
+"""The table of README.md, its first row: 10,007 samples on 4 ranks, stopped near half of an epoch, resumed on 2.
 
 And so for any number of ranks: a run that is stopped anywhere and resumed on others delivers what the never-stopped run
 does. Ranks never talk, so all of them run here in one process. tests/model compares jobs of every kind on few ranks.
