@@ -8,7 +8,7 @@ PYTEST_FLAGS ?= -n 3
 CPP_FILES = $$(git ls-files '*.h' '*.cpp')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test setup-check package build test check checks format lint types stubs includes sanitize tidy wheel docs budget model adapters formats ray bench bench-quick bench-peers bench-cells demo faults mutations wait fuzz format clean
+.PHONY: help setup setup-test setup-check package build test check checks format lint types stubs man includes sanitize tidy wheel docs budget model adapters formats ray bench bench-quick bench-peers bench-cells demo faults mutations wait fuzz format clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -49,6 +49,9 @@ types:  ## mypy --strict over the package and what a user writes
 
 stubs:  ## _native.pyi is what the extension says
 	scripts/stubs --check
+
+man:  ## writes bindings/share again: the manual pages and completion scripts of a wheel
+	scripts/share
 
 includes:  ## folders are layers; modules import each other in no circle; benchmarks and scripts use public names
 	python scripts/check_includes.py

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from penstock._base.words import counted
+from penstock._cli.command_help import Command, heading
 from penstock._cli.data import bucket_options, given_storage, named_by_user, open_data, passing_option
 from penstock._cli.executors import ray_option, workers_of, workers_option
 from penstock._cli.output import echo, emit_json, json_option, progress
@@ -21,7 +22,7 @@ Examples:
 """
 
 
-@click.command("annotate", epilog=_EPILOG, short_help="Add columns to documents, or replace and remove some.")
+@click.command("annotate", cls=Command, epilog=_EPILOG)
 @click.argument("data", metavar="DATA")
 @click.argument("columns", nargs=-1, metavar="[NAME=FILE.npy]...")
 @click.option(
@@ -32,6 +33,7 @@ Examples:
 @click.option("--columns", "chosen", metavar="A,B", help="The columns of --table that are added. Default: all.")
 @click.option("--remove", metavar="A,B", help="Columns of the dataset that are removed. Default: none.")
 @workers_option
+@heading("Where it runs")
 @ray_option
 @passing_option
 @bucket_options

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from penstock._cli.command_help import Command, heading
 from penstock._cli.data import bucket_options, given_storage, named_by_user, passing_option
 from penstock._cli.executors import ray_option, workers_of, workers_option
 from penstock._cli.output import json_option, progress
@@ -20,11 +21,12 @@ Examples:
 """
 
 
-@click.command("append", epilog=_EPILOG, short_help="Add the shards of other datasets to the end of one.")
+@click.command("append", cls=Command, epilog=_EPILOG)
 @click.argument("data", metavar="DATASET")
 @click.argument("more", nargs=-1, required=True, metavar="MORE...")
 @click.option("--resume", is_flag=True, help="Do nothing if DATASET ends with the shards of MORE already.")
 @workers_option
+@heading("Where it runs")
 @ray_option
 @passing_option
 @bucket_options

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from penstock._base.words import counted
+from penstock._cli.command_help import Command, heading
 from penstock._cli.data import data_options, open_data
 from penstock._cli.output import emit_json, emit_table, human_bytes, json_option, progress
 from penstock._places.remote import shown
@@ -20,7 +21,7 @@ Examples:
 """
 
 
-@click.command("bench", epilog=_EPILOG, short_help="Measure what the loader reads here.")
+@click.command("bench", cls=Command, epilog=_EPILOG)
 @data_options
 @click.option(
     "--window", "-w", type=click.IntRange(1), default=2048, show_default=True, help="Records (tokens) of a window."
@@ -41,6 +42,7 @@ Examples:
     show_default=True,
     help="How long to read, in seconds.",
 )
+@heading("Reading")
 @click.option(
     "--reader",
     type=click.Choice(["auto", "pread", "uring", "direct", "mmap"]),

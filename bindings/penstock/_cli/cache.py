@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from penstock._cli.command_help import Command
 from penstock._cli.output import emit_json, emit_table, human_bytes, json_option
 
 _EPILOG = """\b
@@ -13,7 +14,7 @@ Examples:
 """
 
 
-@click.command("cache", epilog=_EPILOG, short_help="What a local cache holds.")
+@click.command("cache", cls=Command, epilog=_EPILOG)
 @click.argument("folder", metavar="DIR")
 @click.option("--clear", is_flag=True, help="Remove all that is kept in DIR.")
 @json_option

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from penstock._cli.command_help import Command, heading
 from penstock._cli.data import (
     bucket_options,
     given_storage,
@@ -26,14 +27,15 @@ Examples:
 """
 
 
-@click.command("combine", epilog=_EPILOG, short_help="Join datasets into one.")
+@click.command("combine", cls=Command, epilog=_EPILOG)
 @click.argument("inputs", nargs=-1, required=True, metavar="DATA...")
 @out_or_bucket_option
 @workers_option
-@ray_option
-@passing_option
 @click.option("--resume", is_flag=True, help="Go on with a run that was killed: keep its finished shards.")
 @click.option("--overwrite", is_flag=True, help="Replace the dataset in --out, once the new one is whole.")
+@heading("Where it runs")
+@ray_option
+@passing_option
 @bucket_options
 @json_option
 def command(inputs: tuple[str, ...], out: str, overwrite: bool, as_json: bool, **given: Any) -> None:

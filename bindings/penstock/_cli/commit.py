@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from penstock._cli.command_help import Command
 from penstock._cli.data import bucket_options, given_storage
 from penstock._cli.output import json_option
 from penstock._cli.report import report_new
@@ -19,7 +20,7 @@ Examples:
 """
 
 
-@click.command("commit", epilog=_EPILOG, short_help="Publish the shards that several writers finished.")
+@click.command("commit", cls=Command, epilog=_EPILOG)
 @click.argument("data", metavar="DIR|URL")
 @click.option(
     "--shards",

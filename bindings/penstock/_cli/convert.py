@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from penstock._cli.command_help import Command, heading
 from penstock._cli.data import (
     bucket_options,
     given_storage,
@@ -26,7 +27,7 @@ Examples:
 """
 
 
-@click.command("convert", epilog=_EPILOG, short_help="Change a dataset's layout of spans.")
+@click.command("convert", cls=Command, epilog=_EPILOG)
 @click.argument("data", metavar="DATA")
 @click.option(
     "--layout",
@@ -36,10 +37,11 @@ Examples:
 )
 @out_or_bucket_option
 @workers_option
-@ray_option
-@passing_option
 @click.option("--resume", is_flag=True, help="Go on with a run that did not end: keep its finished shards.")
 @click.option("--overwrite", is_flag=True, help="Replace the dataset in --out, once the new one is whole.")
+@heading("Where it runs")
+@ray_option
+@passing_option
 @bucket_options
 @json_option
 def command(data: str, layout: str, out: str, as_json: bool, **given: Any) -> None:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import click
 
 from penstock import _native
+from penstock._cli.command_help import ADDRESSES, FOREIGN, headed
 from penstock._cli.output import SizeType
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -62,13 +63,6 @@ _KEEPING: dict[str, dict[str, Any]] = {
 }
 
 
-def in_order_of_use(command: click.Command) -> click.Command:
-    """The command, whose help has its own options first and those of buckets and caches last."""
-    shared = {"--json"} | _REACHING.keys() | _KEEPING.keys()
-    command.params.sort(key=lambda each: each.opts[0] in shared)
-    return command
-
-
 def bucket_options(command: Command) -> Command:
     """Adds what says how buckets are reached; given_storage() finds it."""
     return _noted(_REACHING, command)
@@ -81,7 +75,8 @@ def storage_options(command: Command) -> Command:
 
 def _noted(options: dict[str, dict[str, Any]], command: Command) -> Command:
     for name, given in options.items():
-        command = click.option(name, expose_value=False, callback=_note, **given)(command)
+        option = click.option(name, expose_value=False, callback=_note, **given)
+        command = headed(ADDRESSES, option)(command)
     return command
 
 
@@ -101,16 +96,21 @@ def reaching_options(meta: dict[str, Any]) -> dict[str, Any]:
 
 def data_options(command: Command) -> Command:
     """Adds the argument DATA…, the hints for files that are not ours and how addresses are opened."""
-    formats = click.Choice(_native.format_names())
+    formats = _native.format_names()
     command = storage_options(command)
-    command = click.option("--format", type=formats, help="Format of the files. Default: told by name and content.")(
-        command
+    option = click.option(
+        "--format",
+        type=click.Choice(formats),
+        metavar="FORMAT",
+        help=f"Format of the files: {', '.join(formats)}. Default: told by name and content.",
     )
-    command = click.option(
+    command = headed(FOREIGN, option)(command)
+    option = click.option(
         "--dtype",
         metavar="T",
         help="Type of a token in bare files, such as u2 or u4. Default: the type that the files state.",
-    )(command)
+    )
+    command = headed(FOREIGN, option)(command)
     return click.argument("data", nargs=-1, required=True, metavar="DATA...")(command)
 
 

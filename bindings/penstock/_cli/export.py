@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from penstock._base.words import counted
+from penstock._cli.command_help import Command
 from penstock._cli.data import data_options, open_data
 from penstock._cli.output import echo, emit_json, emit_table, human_seconds, json_option, progress, report_of
 
@@ -18,7 +19,7 @@ Examples:
 """
 
 
-@click.command("export", epilog=_EPILOG, short_help="Write a dataset as files of another format.")
+@click.command("export", cls=Command, epilog=_EPILOG)
 @data_options
 @click.option(
     "--to",

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from penstock._base.words import counted
+from penstock._cli.command_help import Command, heading
 from penstock._cli.data import (
     bucket_options,
     given_storage,
@@ -55,11 +56,24 @@ def _names(context: click.Context, option: click.Parameter, value: str | None) -
     return names
 
 
-@click.command("import", epilog=_EPILOG, short_help="Make a dataset of other formats' files.")
+@click.command("import", cls=Command, epilog=_EPILOG)
 @click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
 @out_or_bucket_option
 @click.option(
-    "--format", type=click.Choice([*_FORMATS, *_CELLS]), help="Format of all inputs. Default: told by name and content."
+    "--format",
+    type=click.Choice([*_FORMATS, *_CELLS]),
+    metavar="FORMAT",
+    help=f"Format of all inputs: {', '.join([*_FORMATS, *_CELLS])}. Default: told by name and content.",
+)
+@click.option("--workers", type=click.IntRange(1), help="Number of workers. Default: one for each core.")
+@click.option("--resume", is_flag=True, help="Go on with an interrupted run: keep its finished shards.")
+@click.option("--overwrite", is_flag=True, help="Replace the dataset in --out, once the new one is whole.")
+@heading("Token files")
+@click.option(
+    "--dtype",
+    metavar="T",
+    help="Tokens: u1, u2 or u4. Of bare files the type that they hold, of others the type to store. Default: the type "
+    "that the files state.",
 )
 @click.option("--column", metavar="C", help="Tokens: name of the column that holds them. Default: tokens or input_ids.")
 @click.option(
@@ -67,12 +81,6 @@ def _names(context: click.Context, option: click.Parameter, value: str | None) -
     callback=_names,
     metavar="A,B|all",
     help="Tokens: columns or keys that are kept with each document, as JSON. Default: none.",
-)
-@click.option(
-    "--dtype",
-    metavar="T",
-    help="Tokens: u1, u2 or u4. Of bare files the type that they hold, of others the type to store. Default: the type "
-    "that the files state.",
 )
 @click.option(
     "--end-of-document",
@@ -95,6 +103,7 @@ def _names(context: click.Context, option: click.Parameter, value: str | None) -
     show_default=True,
     help="Tokens: bytes of input for a shard, such as 64M or 1GiB.",
 )
+@heading("Single cells")
 @click.option("--x", default="X", show_default=True, metavar="X|raw|layers/NAME", help="Cells: where the counts are.")
 @click.option(
     "--layers",
@@ -114,10 +123,8 @@ def _names(context: click.Context, option: click.Parameter, value: str | None) -
     help="Cells of several files: exact refuses files whose genes differ; inner keeps the genes that all files have, "
     "outer those that any file has.",
 )
-@click.option("--workers", type=click.IntRange(1), help="Number of workers. Default: one for each core.")
+@heading("Where it runs")
 @ray_option
-@click.option("--resume", is_flag=True, help="Go on with an interrupted run: keep its finished shards.")
-@click.option("--overwrite", is_flag=True, help="Replace the dataset in --out, once the new one is whole.")
 @scratch_option
 @bucket_options
 @json_option
@@ -186,7 +193,7 @@ def _report_tokens(out: str, done: Any) -> None:
     rows = [
         ("dataset", out),
         ("documents", none or f"{done.documents:,}"),
-        ("records", f"{done.records:,} of {_fields(done)}"),
+        ("tokens" if "token" in done.fields else "records", f"{done.records:,} of {_fields(done)}"),
         ("shards", _shards(done)),
         ("took", f"{human_seconds(done.seconds)}: {rate}/s"),
     ]

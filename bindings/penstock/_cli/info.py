@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
 
+from penstock._cli.command_help import Command
 from penstock._cli.data import data_options, open_data
-from penstock._cli.output import emit_json, emit_table, json_option
+from penstock._cli.output import emit_json, emit_table, human_bytes, json_option
 from penstock._view.describe import describe, id_bytes
 
 _EPILOG = """\b
@@ -17,11 +19,11 @@ Examples:
 """
 
 
-@click.command("info", epilog=_EPILOG, short_help="What a dataset is.")
+@click.command("info", cls=Command, epilog=_EPILOG)
 @data_options
 @json_option
 def command(data: tuple[str, ...], dtype: str | None, format: str | None, as_json: bool) -> None:
-    """Shows fields, sizes, tokenizer and fingerprint of a dataset, or of token files in place.
+    """Shows sizes, fields, tokenizer and fingerprint of a dataset, or of token files in place.
 
     DATA is a dataset's folder; a Megatron prefix; .bin or .npy files (with --dtype where they do not say it).
     """
@@ -30,20 +32,63 @@ def command(data: tuple[str, ...], dtype: str | None, format: str | None, as_jso
     if as_json:
         emit_json(described)
         return
-    notices = described.pop("notices")
-    if not described["columns"]:
-        del described["columns"]
-    found = {name: _words(name, value) for name, value in described.items()}
-    if id_bytes(dataset.layout):
-        found["record_bytes"] += f", of which {id_bytes(dataset.layout)} metadata_id"
-    emit_table([(name.replace("_", " "), words) for name, words in found.items()])
-    for notice in notices:
+    emit_table(_rows(data, dataset, described))
+    for notice in described["notices"]:
         click.echo(f"note: {notice}", err=True)
 
 
-def _words(name: str, value: Any) -> str:
-    if value is None:
-        return "none"
-    if isinstance(value, dict):
-        return ", ".join(f"{key} {each}" for key, each in value.items()) or "none"
-    return f"{value:,}" if isinstance(value, int) else str(value)
+def _rows(data: tuple[str, ...], dataset: Any, described: dict[str, Any]) -> list[tuple[str, str]]:
+    """In the words of `penstock write` and `penstock import`, and in their order."""
+    rows = [("dataset", described["path"])]
+    if dataset.features is not None:
+        rows += [("cells", f"{dataset.spans:,}"), ("genes", f"{len(dataset.features):,}")]
+    else:
+        rows.append(("documents", "not kept" if dataset.mode == "tokens" else f"{dataset.spans:,}"))
+    if dataset.dtype is not None:
+        names = {name: _short(dataset.dtype[name]) for name in dataset.dtype.names or ()}
+        fields = ", ".join(f"{name} {words}" for name, words in names.items())
+        rows.append(("tokens" if "token" in names else "records", f"{dataset.records:,} of {fields}"))
+        hidden = id_bytes(dataset.layout)
+        of = f", of which {hidden} metadata_id" if hidden else ""
+        rows.append(("record bytes", f"{described['record_bytes']:,}{of}"))
+    rows.append(("shards", f"{len(dataset.shards):,}"))
+    rows.append(("on disk", human_bytes(_size(data, dataset, described))))
+    if described["columns"]:
+        rows.append(("columns", ", ".join(f"{name} {kind}" for name, kind in described["columns"].items())))
+    rows.append(("metadata", dataset.codec or "none"))
+    layout = f", layout {dataset.layout}" if dataset.layout else ""
+    rows.append(("format", f"{dataset.kind}{layout}"))
+    rows += _of_tokenizer(dataset.tokenizer)
+    rows.append(("fingerprint", dataset.fingerprint))
+    return rows
+
+
+def _short(dtype: Any) -> str:
+    """`u2`, `f4 [50]`."""
+    axes = f" {list(dtype.shape)}" if dtype.shape else ""
+    return str(dtype.base.str).lstrip("<|") + axes
+
+
+def _of_tokenizer(noted: dict[str, Any] | None) -> list[tuple[str, str]]:
+    if not noted:
+        return [("tokenizer", "none")]
+    noted = dict(noted)
+    words = [str(noted.pop("name", "without a name"))]
+    if (size := noted.pop("vocabulary_size", None)) is not None:
+        words.append(f"vocabulary of {size:,}")
+    if (end := noted.pop("end_of_document", None)) is not None:
+        words.append(f"documents end with {end:,}" if isinstance(end, int) else f"documents end with {end}")
+    digest = noted.pop("hash", None)
+    words += [f"{key} {value}" for key, value in noted.items()]
+    return [("tokenizer", ", ".join(words)), *([("its hash", str(digest))] if digest else [])]
+
+
+def _size(data: tuple[str, ...], dataset: Any, described: dict[str, Any]) -> int:
+    """Bytes of all files of a dataset in one folder here, as `penstock write` counts them; else of the shards' data."""
+    from penstock._places.stores.location import location_of
+
+    folders = [Path(each) for each in location_of(data[0]).on_disk()] if len(data) == 1 else []
+    if dataset.kind != "penstock" or len(folders) != 1:
+        return int(described["size_bytes"])
+    parts = [folders[0], *(folders[0] / shard.name for shard in dataset.shards)]
+    return sum(path.stat().st_size for part in parts if part.is_dir() for path in part.iterdir() if path.is_file())

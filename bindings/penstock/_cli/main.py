@@ -16,6 +16,8 @@ import click
 from penstock._base import start as _start
 from penstock._base.errors import shortened
 from penstock._base.words import escaped
+from penstock._cli.command_help import ENVIRONMENT, EXIT_CODES, MAIN, Helped, record_of, write_sections
+from penstock._cli.nearest import did_you_mean
 from penstock._cli.output import OutputError
 
 EXIT_OK = 0
@@ -24,54 +26,89 @@ EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
 
 _COMMANDS = {
-    "write": "Make a dataset of text, or of token ids, on many processes.",
-    "import": "Make a dataset of token files of other formats, or of single cells.",
-    "export": "Write a dataset as files of another format: Megatron, datatrove, MDS, AnnData.",
-    "commit": "Publish the shards that several writers finished.",
-    "info": "What a dataset is: fields, sizes, tokenizer, fingerprint.",
-    "show": "Windows or documents, decoded, with their spans.",
-    "view": "A page that shows datasets in the browser: shards, histograms, windows, documents.",
-    "trace": "Which documents a training step saw, as text.",
-    "ranks": "How a global batch is dealt to any number of ranks.",
-    "verify": "Read everything and check it against what was written.",
-    "combine": "Join datasets into one, with no byte encoded again.",
-    "append": "Add the shards of other datasets to the end of one.",
-    "convert": "Change a dataset's layout of spans.",
-    "annotate": "Add typed columns to a dataset's documents.",
-    "query": "Ask about documents' columns in SQL.",
-    "shuffle": "Put a dataset's windows or documents into a shuffled order.",
-    "mix": "What a mixture comes to, before it runs.",
-    "pack": "Pack documents into rows of one length; writes the table that says which.",
-    "cache": "What a local cache of remote datasets holds.",
-    "bench": "Measure what the loader reads here.",
+    "Make datasets": {
+        "write": "Make a dataset of text, or of token ids.",
+        "import": "Make a dataset of other formats' token files, or of cells.",
+        "commit": "Publish the shards that several writers finished.",
+        "combine": "Join datasets into one, with no byte encoded again.",
+        "append": "Add the shards of other datasets to the end of one.",
+        "shuffle": "Put windows or documents into a shuffled order.",
+        "annotate": "Add typed columns to a dataset's documents.",
+        "convert": "Change a dataset's layout of spans.",
+        "export": "Write a dataset as files of another format.",
+    },
+    "Look at them": {
+        "info": "Show a dataset's sizes, fields and tokenizer.",
+        "show": "Show windows or documents, decoded, with their spans.",
+        "view": "Show datasets in the browser.",
+        "query": "Ask about documents' columns in SQL.",
+        "verify": "Read everything and check it against what was written.",
+    },
+    "Plan and trace training": {
+        "mix": "Show what a mixture comes to, before it runs.",
+        "pack": "Pack documents into rows of one length, into a table.",
+        "ranks": "Show how a global batch is dealt to numbers of ranks.",
+        "trace": "Show which documents a training step saw, as text.",
+        "bench": "Measure how fast the loader reads here.",
+        "cache": "Show or clear a local cache of remote datasets.",
+    },
+    "Help": {
+        "doctor": "Report this machine and versions, to paste into an issue.",
+        "completion": "Print a completion script for bash, zsh or fish.",
+        "help": "Show the help of a command.",
+    },
 }
+COMMANDS = {name: words for commands in _COMMANDS.values() for name, words in commands.items()}
 
 
-class _Commands(click.Group):
+class _Commands(Helped, click.Group):
     """Imports a command when it is asked for, so that `penstock info` does not wait for the others."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_COMMANDS)
+        return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _COMMANDS:
+        if cmd_name not in COMMANDS:
             return None
         module = f"{cmd_name}_" if keyword.iskeyword(cmd_name) else cmd_name
         command = importlib.import_module(f"penstock._cli.{module}").command
         assert isinstance(command, click.Command)
-        return importlib.import_module("penstock._cli.data").in_order_of_use(command)  # type: ignore[no-any-return]
+        command.short_help = COMMANDS[cmd_name]
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in COMMANDS:
+            raise click.UsageError(f"No such command {args[0]!r}{did_you_mean(args[0], COMMANDS)}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        options = [record_of(each, ctx) for each in self.get_params(ctx) if isinstance(each, click.Option)]
+        write_sections(formatter, self._listed())
+        write_sections(formatter, {MAIN: options})
+        write_sections(formatter, {"Environment": list(ENVIRONMENT)})
+        write_sections(formatter, {"Exit codes": list(EXIT_CODES)})
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(_COMMANDS.items()))
+        """They stand before the options."""
+
+    def format_short_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        self.format_usage(ctx, formatter)
+        self.format_help_text(ctx, formatter)
+        write_sections(formatter, self._listed())
+        formatter.write_paragraph()
+        formatter.write_text("`penstock COMMAND -h` shows a command's main options, `penstock help COMMAND` all.")
+
+    def _listed(self) -> dict[str, list[tuple[str, str]]]:
+        return {title: list(commands.items()) for title, commands in _COMMANDS.items()}
 
 
 @click.command(
     cls=_Commands,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
-    epilog="Exit codes: 0 done, 1 data or system error, 2 wrong use, 130 interrupted.",
+    context_settings={"max_content_width": 110},
 )
-@click.version_option(package_name="penstock", message="%(prog)s %(version)s")
+@click.version_option(package_name="penstock", message="%(prog)s %(version)s", help="Show the version.")
 def cli() -> None:
     """Token datasets for training: written once, opened in milliseconds, shuffled and resumed by arithmetic."""
 
@@ -87,7 +124,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         _start.imported()
         # Not cli.main(), which turns Ctrl-C into an Abort without words, and a blank line.
-        with cli.make_context("penstock", list(given) or ["--help"]) as context:
+        with cli.make_context("penstock", list(given) or ["-h"]) as context:
             meta = context.meta
             result = cli.invoke(context)
         return result if isinstance(result, int) else EXIT_OK

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from penstock._cli.command_help import Command
 from penstock._cli.data import named_by_user
 from penstock._cli.output import emit_json, emit_table, json_option
 
@@ -22,7 +23,7 @@ Examples:
 """
 
 
-@click.command("mix", epilog=_EPILOG, short_help="What a mixture comes to, before it runs.")
+@click.command("mix", cls=Command, epilog=_EPILOG)
 @click.argument("file")
 @click.option(
     "--dry-run", is_flag=True, help="Required: print the plan and write nothing, which is all that this command does."
@@ -39,6 +40,7 @@ Examples:
     help="File with a saved state of a run, as JSON, by torch.save or by DCP: with the weights that were set in it. "
     "Default: none.",
 )
+@click.option("--plot", metavar="F.png", help="File for a chart of shares and epochs; needs matplotlib. Default: none.")
 @click.option(
     "--points",
     type=click.IntRange(2, 100_000),
@@ -46,7 +48,6 @@ Examples:
     show_default=True,
     help="Number of positions that --plot and --json have.",
 )
-@click.option("--plot", metavar="F.png", help="File for a chart of shares and epochs; needs matplotlib. Default: none.")
 @json_option
 def command(
     file: str,

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-if TYPE_CHECKING:
-    from rich.progress import Task
-    from rich.text import Text
+from penstock._cli.bar import Update, bar
+from penstock._cli.command_help import PRINTED, headed
 
-json_option = click.option(
-    "--json", "as_json", is_flag=True, help="Print one JSON object, also for an error, and no progress."
+json_option = headed(
+    PRINTED,
+    click.option("--json", "as_json", is_flag=True, help="Print one JSON object, also for an error, and no progress."),
 )
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
@@ -97,17 +98,17 @@ def emit_json(value: Any) -> None:
     echo(json.dumps(value, ensure_ascii=False, default=str))
 
 
-def emit_table(rows: list[tuple[str, str]]) -> None:
-    """Prints names and values in two columns."""
+_NUMBER = re.compile(r"(\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?=[ :;%]|, |$)")
+
+
+def emit_table(rows: Sequence[tuple[str, str]]) -> None:
+    """Prints names and values in two columns; where values begin with a number, its units stand in one column."""
     width = max(len(name) for name, _ in rows)
-    for name, value in rows:
-        echo(f"{name:<{width}}  {value}".rstrip())
-
-
-Update = Callable[..., None]
-"""Called with what is done and the total, 0 where that is unknown; then, if the rate is not that of what is done, with
-what it is the rate of; with `label=`, if it is not yet what the bar is named after: that is counted by itself; and with
-`note=`, which stands behind the label."""
+    numbers = [_NUMBER.match(value) for _, value in rows]
+    digits = max((len(number[1]) for number in numbers if number), default=0)
+    for (name, value), number in zip(rows, numbers, strict=True):
+        shift = digits - len(number[1]) if number else 0
+        echo(f"{name:<{width}}  {' ' * shift}{value}".rstrip())
 
 
 @contextmanager
@@ -125,33 +126,9 @@ def progress(label: str, quiet: bool, unit: str = "bytes", of: str = "") -> Iter
     if quiet or not sys.stderr.isatty():
         yield lambda done, total, rated=None, label="", note="": None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-    from rich.text import Text
 
     def amount(count: float) -> str:
         return human_bytes(count) if unit == "bytes" else f"{count:,.0f} {unit}"
 
-    class Done(ProgressColumn):
-        def render(self, task: Task) -> Text:
-            return Text(amount(task.completed) if task.total is None else f"{task.percentage:>3.0f}%")
-
-    class Rate(ProgressColumn):
-        def render(self, task: Task) -> Text:
-            return Text(f"{amount(task.fields['rated'] / max(task.elapsed or 0.0, 1e-3))}/s{of}")
-
-    columns = [TextColumn("{task.description}"), BarColumn(), Done(), Rate()]
-    with Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=Console(stderr=True)) as bars:
-        task = bars.add_task(label, total=None, rated=0)
-
-        shown = label
-
-        def update(done: int, total: int, rated: int | None = None, label: str = label, note: str = "") -> None:
-            nonlocal shown
-            if label != shown:
-                shown = label
-                bars.reset(task, description=label, rated=0)
-            rated = done if rated is None else rated
-            bars.update(task, description=label + note, completed=done, total=total or None, rated=rated)
-
+    with bar(label, amount, of) as update:
         yield update

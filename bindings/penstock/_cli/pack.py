@@ -10,7 +10,8 @@ from typing import Any
 import click
 
 from penstock._base.words import counted
-from penstock._cli.data import Command, data_options, in_options, open_data, sides_as_options
+from penstock._cli.command_help import FOREIGN, Command, Function, heading
+from penstock._cli.data import data_options, in_options, open_data, sides_as_options
 from penstock._cli.output import echo, emit_json, emit_table, human_seconds, json_option, progress
 from penstock._places.remote import shown
 
@@ -20,41 +21,40 @@ Example:
 """
 
 
-def _number(name: str, help: str, *, least: int = 1, metavar: str = "N", **more: Any) -> Callable[[Command], Command]:
+def _number(name: str, help: str, *, least: int = 1, metavar: str = "N", **more: Any) -> Callable[[Function], Function]:
     return click.option(name, type=click.IntRange(least), metavar=metavar, help=help, **more)
 
 
-def _choice(name: str, words: list[str], help: str) -> Callable[[Command], Command]:
+def _choice(name: str, words: list[str], help: str) -> Callable[[Function], Function]:
     """The first word is the default."""
     return click.option(name, type=click.Choice(words), default=words[0], show_default=True, help=help)
 
 
-@click.command(
-    "pack", epilog=_EPILOG, short_help="Pack documents into rows of one length; writes the table that says which."
-)
+@click.command("pack", cls=Command, epilog=_EPILOG)
 @data_options
-@click.option(
-    "--where",
-    metavar="CONDITION",
-    help='Pack only documents whose columns are so, such as "score > 0.8", for dataset.where(CONDITION).packed(…). '
-    "Default: all.",
-)
 @_number("--window", "Records (tokens) of a row.", metavar="W", required=True)
-@_number("--lookahead", "Records that a row has behind these, for labels.", least=0, default=0, show_default=True)
 @click.option("--out", required=True, metavar="FILE", help="File for the table; it must not exist.")
+@_number("--lookahead", "Records that a row has behind these, for labels.", least=0, default=0, show_default=True)
 @_choice(
     "--fit",
     ["best", "first", "next"],
     "best puts a document into the fullest row that has room for it, first into the first one; next, with --fill "
     "exact, takes documents in their order.",
 )
+@_choice("--long", ["split", "truncate", "drop", "refuse"], "What becomes of a document longer than a row.")
+@click.option(
+    "--where",
+    metavar="CONDITION",
+    help='Pack only documents whose columns are so, such as "score > 0.8", for dataset.where(CONDITION).packed(…). '
+    "Default: all.",
+)
+@heading("Rows")
 @_choice(
     "--fill", ["pad", "exact"], "exact cuts a row's last document where the row ends, so that there is no padding."
 )
 @_number("--buffer", "With --fill exact and --fit best: documents among which one is looked for. Default: 1000.")
 @_number("--refill", "With --buffer: documents that come into it together. Default: 128.")
 @_number("--group", "Number of documents that are packed together; a row has documents of one group. Default: 65536.")
-@_choice("--long", ["split", "truncate", "drop", "refuse"], "What becomes of a document longer than a row.")
 @_number(
     "--multiple-of",
     "Round the room that a document takes up to a multiple of N records.",
@@ -68,6 +68,7 @@ def _choice(name: str, words: list[str], help: str) -> Callable[[Command], Comma
     help="What becomes of a document longer than --max-document. Default: split.",
 )
 @_number("--max-documents", "Sequences of a row at most: its documents, and what is left of it. Default: any number.")
+@heading(FOREIGN)
 @_number(
     "--end-of-document",
     "Bare token files: a document ends with each token ID. Default: the files state their documents.",

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from penstock._base.words import counted
+from penstock._cli.command_help import Command
 from penstock._cli.data import open_data, storage_options
 from penstock._cli.output import echo, emit_json, json_option
 from penstock._places.remote import shown
@@ -21,15 +22,15 @@ Examples:
 """
 
 
-@click.command("query", epilog=_EPILOG, short_help="Ask about documents' columns in SQL.")
+@click.command("query", cls=Command, epilog=_EPILOG)
 @click.argument("data", metavar="DATA")
 @click.argument("sql", metavar="SQL")
-@storage_options
 @click.option(
     "--out",
     metavar="FILE.npy",
     help="File for the numbers of the documents that were found, int64, for view.select(…). Default: print the answer.",
 )
+@storage_options
 @json_option
 def command(data: str, sql: str, out: str | None, as_json: bool) -> None:
     """Answers a question about the columns of a dataset's documents, in DuckDB's SQL.

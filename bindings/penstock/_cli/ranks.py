@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from penstock._base.words import counted
+from penstock._cli.command_help import Command
 from penstock._cli.output import echo, emit_json, json_option
 from penstock._cli.schedules import ScheduleType
 
@@ -22,7 +23,7 @@ Examples:
 """
 
 
-@click.command("ranks", epilog=_EPILOG, short_help="How a global batch is dealt to any number of ranks.")
+@click.command("ranks", cls=Command, epilog=_EPILOG)
 @click.argument("size", type=ScheduleType())
 @click.argument("ranks", type=click.IntRange(1, _MOST_RANKS), nargs=-1)
 @click.option(

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from penstock._base.words import counted
+from penstock._cli.command_help import Command
 from penstock._cli.data import data_options, open_data
 from penstock._cli.output import echo, emit_json, json_option
 from penstock._places.remote import shown
@@ -26,7 +27,7 @@ Examples:
 """
 
 
-@click.command("show", epilog=_EPILOG, short_help="Windows or documents, decoded.")
+@click.command("show", cls=Command, epilog=_EPILOG)
 @data_options
 @click.option(
     "--index",

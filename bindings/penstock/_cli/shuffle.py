@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from penstock._cli.command_help import Command, heading
 from penstock._cli.data import bucket_options, given_storage, named_by_user, out_or_bucket_option, refuse_existing
 from penstock._cli.executors import cluster_of, ray_option
 from penstock._cli.output import SizeType, json_option, progress
@@ -19,10 +20,8 @@ Examples:
 """
 
 
-@click.command("shuffle", epilog=_EPILOG, short_help="Put a dataset's windows or documents into a shuffled order.")
+@click.command("shuffle", cls=Command, epilog=_EPILOG)
 @click.argument("data", metavar="DATA")
-@out_or_bucket_option
-@click.option("--seed", type=click.IntRange(0, (1 << 64) - 1), required=True, help="Seed of the permutation.")
 @click.option(
     "--window",
     type=click.IntRange(1),
@@ -30,6 +29,8 @@ Examples:
     help="Shuffle windows of W records (tokens). Default: none; give this or --documents.",
 )
 @click.option("--documents", is_flag=True, help="Shuffle documents.")
+@click.option("--seed", type=click.IntRange(0, (1 << 64) - 1), required=True, help="Seed of the permutation.")
+@out_or_bucket_option
 @click.option(
     "--memory",
     type=SizeType(),
@@ -37,11 +38,10 @@ Examples:
     show_default=True,
     help="Bytes of memory to work in, such as 512M or 4GiB.",
 )
-@click.option(
-    "--scratch",
-    metavar="DIR",
-    help="Folder for a temporary file as large as DATA. Default: that of --out, or of temporary files.",
-)
+@click.option("--workers", type=click.IntRange(1), help="Number of processes, each with --memory. Default: one.")
+@click.option("--resume", is_flag=True, help="Go on with an interrupted run: keep its finished shards.")
+@click.option("--overwrite", is_flag=True, help="Replace the dataset in --out, once the new one is whole.")
+@heading("Files of the dataset")
 @click.option(
     "--shard-size",
     type=SizeType(),
@@ -49,10 +49,13 @@ Examples:
     show_default=True,
     help="Bytes of a shard of the new dataset, such as 64M or 1GiB.",
 )
-@click.option("--workers", type=click.IntRange(1), help="Number of processes, each with --memory. Default: one.")
+@heading("Where it runs")
 @ray_option
-@click.option("--resume", is_flag=True, help="Go on with an interrupted run: keep its finished shards.")
-@click.option("--overwrite", is_flag=True, help="Replace the dataset in --out, once the new one is whole.")
+@click.option(
+    "--scratch",
+    metavar="DIR",
+    help="Folder for a temporary file as large as DATA. Default: that of --out, or of temporary files.",
+)
 @bucket_options
 @json_option
 def command(data: str, out: str, as_json: bool, **given: Any) -> None:

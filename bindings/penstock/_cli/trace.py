@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from penstock._base.words import counted
+from penstock._cli.command_help import Command, heading
 from penstock._cli.data import data_options, named_by_user, open_data
 from penstock._cli.output import echo, emit_json, json_option
 from penstock._cli.schedules import ScheduleType
@@ -46,7 +47,7 @@ Examples:
 """
 
 
-@click.command("trace", epilog=_EPILOG, short_help="Which documents a training step saw, as text.")
+@click.command("trace", cls=Command, epilog=_EPILOG)
 @data_options
 @click.option(
     "--step",
@@ -70,20 +71,12 @@ Examples:
     type=click.IntRange(1),
     help="With --step: records (tokens) of a window. Default: none; give this or --documents.",
 )
-@click.option(
-    "--lookahead",
-    type=click.IntRange(0),
-    default=1,
-    show_default=True,
-    help="Records that a window has beside its own, for labels.",
-)
-@click.option(
-    "--phase",
-    type=click.Choice(["random"]),
-    help="As the loader's windows(phase=…): another first record each epoch. Default: the first.",
-)
 @click.option("--documents", is_flag=True, help="With --step: observations are documents.")
-@click.option("--packed", is_flag=True, help="Observations are packed rows of --window records.")
+@click.option(
+    "--tokenizer", metavar="FILE", help="The tokenizer.json that made the ids. Default: ids are shown, not text."
+)
+@click.option("--full", is_flag=True, help="Show all of a long text, not its first 24 lines alone.")
+@heading("The run")
 @click.option(
     "--seed",
     type=click.IntRange(0, (1 << 64) - 1),
@@ -98,6 +91,19 @@ Examples:
     show_default=True,
     help="With --step: the loader's order.",
 )
+@click.option(
+    "--lookahead",
+    type=click.IntRange(0),
+    default=1,
+    show_default=True,
+    help="Records that a window has beside its own, for labels.",
+)
+@click.option(
+    "--phase",
+    type=click.Choice(["random"]),
+    help="As the loader's windows(phase=…): another first record each epoch. Default: the first.",
+)
+@click.option("--packed", is_flag=True, help="Observations are packed rows of --window records.")
 @click.option(
     "--indices",
     metavar="FILE",
@@ -120,6 +126,7 @@ Examples:
     show_default=True,
     help="What became of the rows that fill no batch.",
 )
+@heading("Ranks")
 @click.option(
     "--world-size",
     type=click.IntRange(1),
@@ -127,6 +134,7 @@ Examples:
     show_default=True,
     help="Number of ranks, to say which rank had a row.",
 )
+@click.option("--rank", type=click.IntRange(0), help="Show the rows of this rank alone. Default: of all.")
 @click.option(
     "--uneven",
     type=click.Choice(["refuse", "pad"]),
@@ -134,7 +142,6 @@ Examples:
     show_default=True,
     help="As the loader's uneven=: pad where the ranks do not divide the batch.",
 )
-@click.option("--rank", type=click.IntRange(0), help="Show the rows of this rank alone. Default: of all.")
 @click.option(
     "--balance",
     type=click.Choice(["attention", "tokens"]),
@@ -145,10 +152,6 @@ Examples:
     type=click.IntRange(1),
     help="Micro-batches of a step, as in Balance(micro_batches=…); needs --balance. Default: 1.",
 )
-@click.option(
-    "--tokenizer", metavar="FILE", help="The tokenizer.json that made the ids. Default: ids are shown, not text."
-)
-@click.option("--full", is_flag=True, help="Show all of a long text, not its first 24 lines alone.")
 @json_option
 def command(data: tuple[str, ...], as_json: bool, **given: Any) -> None:
     """Shows the rows of one global batch: which documents they are of, in which shard, and what they say.

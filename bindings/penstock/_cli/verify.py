@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from penstock._base.words import counted
+from penstock._cli.command_help import Command, heading
 from penstock._cli.data import bucket_options, given_storage, named_by_user
 from penstock._cli.output import echo, emit_json, human_bytes, json_option, progress
 from penstock._places.remote import shown
@@ -19,7 +20,7 @@ Examples:
 """
 
 
-@click.command("verify", epilog=_EPILOG, short_help="Read everything and check it.")
+@click.command("verify", cls=Command, epilog=_EPILOG)
 @click.argument("data", metavar="DATA")
 @click.option(
     "--tokenizer",
@@ -38,6 +39,7 @@ Examples:
     help="With --tokenizer: a file, address or glob that the dataset was written of, in the order of `penstock write`. "
     "May be repeated. Default: the text that ids spell.",
 )
+@heading("Text and tokens")
 @click.option("--format", type=click.Choice(["jsonl", "text", "parquet"]), help="Of --text. Default: by suffix.")
 @click.option("--text-column", help="Of --text: the column that holds the text. Default: as the dataset was written.")
 @click.option(

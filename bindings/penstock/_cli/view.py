@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
+from penstock._cli.command_help import Command
 from penstock._cli.data import data_options, open_data
 from penstock._cli.output import echo, emit_json, json_option
 from penstock._make.errors import UsageError
@@ -24,7 +25,7 @@ Examples:
 """
 
 
-@click.command("view", epilog=_EPILOG, short_help="A page that shows datasets in the browser.")
+@click.command("view", cls=Command, epilog=_EPILOG)
 @data_options
 @click.option(
     "--tokenizer", metavar="FILE", help="The tokenizer.json that made the ids. Default: ids are shown, not text."

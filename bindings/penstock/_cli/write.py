@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from penstock._cli.command_help import Command, heading
 from penstock._cli.data import bucket_options, given_storage, out_or_bucket_option, scratch_option
 from penstock._cli.executors import cluster_of, default_workers, ray_option
 from penstock._cli.output import SizeType, json_option, progress, report_of
@@ -21,9 +22,35 @@ Examples:
 """
 
 
-@click.command("write", epilog=_EPILOG, short_help="Make a dataset of text or token ids.")
+@click.command("write", cls=Command, epilog=_EPILOG)
 @click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
+@click.option(
+    "--tokenizer", metavar="FILE", help="A tokenizer.json; with --messages its folder. Default: none; text needs it."
+)
 @out_or_bucket_option
+@click.option(
+    "--append",
+    multiple=True,
+    metavar="TOKEN",
+    help="A token, such as '<|endoftext|>', put after each document. May be repeated. Default: none.",
+)
+@click.option(
+    "--metadata",
+    default="boundaries",
+    show_default=True,
+    metavar="COLUMNS|all|boundaries|none",
+    help="Columns kept with each document, as in url,date (plain text has path, kind and size); boundaries: where each "
+    "document begins, 16 bytes; none: tokens alone.",
+)
+@click.option("--workers", type=click.IntRange(1), help="Threads or processes that tokenize; else one for each core.")
+@click.option("--dry-run", is_flag=True, help="Show three documents and what all would cost; write nothing.")
+@click.option("--resume", is_flag=True, help="Go on with an interrupted run: keep its finished shards.")
+@click.option(
+    "--overwrite",
+    is_flag=True,
+    help="Replace the dataset in --out, once the new one is whole; with --resume: go on with replacing it.",
+)
+@heading("Input")
 @click.option(
     "--format", type=click.Choice(["jsonl", "text", "parquet"]), help="Format of all inputs. Default: by suffix."
 )
@@ -44,44 +71,28 @@ Examples:
     help="Plain text: what one document is.",
 )
 @click.option(
-    "--tokenizer", metavar="FILE", help="A tokenizer.json; with --messages its folder. Default: none; text needs it."
+    "--on-error",
+    type=click.Choice(["stop", "skip"]),
+    default="stop",
+    show_default=True,
+    help="Documents that cannot be used, as lines that are no JSON: stop at the first, or leave them out and list them "
+    "in skipped.jsonl in the dataset's folder.",
 )
-@click.option("--name", help="The tokenizer's name in the manifest. Default: the name of its file.")
+@click.option(
+    "--max-skipped",
+    metavar="N|P%",
+    help="With --on-error skip: the most documents that may be left out, as 1000, or as a share of all documents that "
+    "are read, as 0.5%. Default: any number.",
+)
+@heading("Tokens")
 @click.option(
     "--prepend",
     multiple=True,
     metavar="TOKEN",
     help="A token, such as '<s>', put before each document. May be repeated. Default: none.",
 )
-@click.option(
-    "--append",
-    multiple=True,
-    metavar="TOKEN",
-    help="A token, such as '<|endoftext|>', put after each document. May be repeated. Default: none.",
-)
 @click.option("--post-processor", is_flag=True, help="Let the tokenizer add its own special tokens.")
 @click.option("--special-tokens-in-text", is_flag=True, help="Read <|…|> in a text as the special token of that name.")
-@click.option(
-    "--metadata",
-    default="boundaries",
-    show_default=True,
-    metavar="COLUMNS|all|boundaries|none",
-    help="Columns kept with each document, as in url,date (plain text has path, kind and size); boundaries: where each "
-    "document begins, 16 bytes; none: tokens alone.",
-)
-@click.option(
-    "--codec",
-    type=click.Choice(["json", "msgpack", "raw"]),
-    show_default="json",
-    help="How metadata is stored; raw: the text of one column as it is.",
-)
-@click.option(
-    "--layout",
-    type=click.Choice(["compact", "ids"]),
-    default="compact",
-    show_default=True,
-    help="ids stores the document's number beside each token, compact does not.",
-)
 @click.option(
     "--dtype",
     type=click.Choice(["auto", "u1", "u2", "u4"]),
@@ -104,6 +115,21 @@ Examples:
     show_default=True,
     help="Bytes of memory that each worker's engine may keep of text that it has seen.",
 )
+@click.option("--name", help="The tokenizer's name in the manifest. Default: the name of its file.")
+@heading("Files of the dataset")
+@click.option(
+    "--codec",
+    type=click.Choice(["json", "msgpack", "raw"]),
+    show_default="json",
+    help="How metadata is stored; raw: the text of one column as it is.",
+)
+@click.option(
+    "--layout",
+    type=click.Choice(["compact", "ids"]),
+    default="compact",
+    show_default=True,
+    help="ids stores the document's number beside each token, compact does not.",
+)
 @click.option(
     "--shard-size",
     type=SizeType(),
@@ -111,28 +137,8 @@ Examples:
     show_default=True,
     help="Bytes of input text that one shard is made of, as 64M or 1GiB.",
 )
-@click.option(
-    "--on-error",
-    type=click.Choice(["stop", "skip"]),
-    default="stop",
-    show_default=True,
-    help="Documents that cannot be used, as lines that are no JSON: stop at the first, or leave them out and list them "
-    "in skipped.jsonl in the dataset's folder.",
-)
-@click.option(
-    "--max-skipped",
-    metavar="N|P%",
-    help="With --on-error skip: the most documents that may be left out, as 1000, or as a share of all documents that "
-    "are read, as 0.5%. Default: any number.",
-)
-@click.option("--workers", type=click.IntRange(1), help="Threads or processes that tokenize; else one for each core.")
+@heading("Where it runs")
 @ray_option
-@click.option("--resume", is_flag=True, help="Go on with an interrupted run: keep its finished shards.")
-@click.option(
-    "--overwrite",
-    is_flag=True,
-    help="Replace the dataset in --out, once the new one is whole; with --resume: go on with replacing it.",
-)
 @click.option(
     "--run-id",
     help="Name of this run, where several processes write into one folder together; another run is refused. "
@@ -142,7 +148,6 @@ Examples:
     "--clean", is_flag=True, help="Remove what other runs left unfinished in the folder; they must have ended."
 )
 @scratch_option
-@click.option("--dry-run", is_flag=True, help="Show three documents and what all would cost; write nothing.")
 @bucket_options
 @json_option
 def command(inputs: tuple[str, ...], **given: Any) -> None:

@@ -243,7 +243,7 @@ def test_other_commands_live_with_the_list(expected: Path, tmp_path: Path) -> No
 def test_progress_counts_what_is_skipped(dirty: Path, tmp_path: Path) -> None:
     shown, printed = on_a_terminal(arguments_of(dirty, tmp_path / "out", inputs="[abd].*"))
     assert f"writing {tmp_path}/out, 16 skipped" in shown
-    assert f"skipped    16 documents, listed in {tmp_path}/out/skipped.jsonl" in printed
+    assert re.search(rf"^skipped +16 documents, listed in {re.escape(str(tmp_path))}/out/skipped.jsonl$", printed, re.M)
 
 
 def test_a_bucket_gets_the_list_too_and_replaces_it(dirty: Path, tmp_path: Path, place: Place) -> None:
