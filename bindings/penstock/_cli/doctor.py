@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from penstock._cli.output import echo, emit_json, human_bytes, json_option
 
 Row = tuple[str, str]
 
+_WIDTH = 80
 _EPILOG = """\b
 Examples:
   penstock doctor
@@ -38,7 +40,13 @@ def command(path: str | None, as_json: bool) -> None:
     rows = rows_of(found)
     width = max(len(name) for name, _ in rows)
     for name, words in rows:
-        echo(f"{name:<{width}}  {words}")
+        lines = [words] if name == "path" else _wrapped(words, _WIDTH - width - 2)
+        for number, line in enumerate(lines):
+            echo(f"{'' if number else name:<{width}}  {line}")
+
+
+def _wrapped(words: str, width: int) -> list[str]:
+    return textwrap.wrap(words, width, break_long_words=False, break_on_hyphens=False)
 
 
 def examine(path: str | None) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import click
 
 from penstock._cli.bar import Update, bar
 from penstock._cli.command_help import PRINTED, headed
+from penstock._cli.param_type import ParamType
 
 json_option = headed(
     PRINTED,
@@ -24,7 +25,7 @@ _FACTORS = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3, "t": 1000**4}
 _FACTORS.update({f"{unit}i": 1024**power for power, unit in enumerate("kmgt", 1)})
 
 
-class SizeType(click.ParamType[int]):
+class SizeType(ParamType[int]):
     """A number of bytes: 1000000, 64M, 1GiB. K, M, G and T count in thousands, KiB and so on in 1,024."""
 
     name = "size"

@@ -6,8 +6,10 @@ from typing import Any
 
 import click
 
+from penstock._cli.param_type import ParamType
 
-class ScheduleType(click.ParamType[Any]):
+
+class ScheduleType(ParamType[Any]):
     """A batch size, or a schedule of them: 512, or 0:256,100000:512."""
 
     name = "size"

@@ -13,6 +13,7 @@ from penstock._base.words import counted
 from penstock._cli.command_help import Command, heading
 from penstock._cli.data import data_options, named_by_user, open_data
 from penstock._cli.output import echo, emit_json, json_option
+from penstock._cli.param_type import ParamType
 from penstock._cli.schedules import ScheduleType
 from penstock._places.remote import shown
 from penstock._view.decoder import Decoder, metadata_of, visible
@@ -26,7 +27,7 @@ _POSITIONS = (1 << 63) - 1
 _ROWS = 8  # of the batch after a state, where --global-batch-size is not given
 
 
-class RangeType(click.ParamType[tuple[int, int]]):
+class RangeType(ParamType[tuple[int, int]]):
     """A range of positions: 100:200."""
 
     name = "begin:end"
