@@ -38,6 +38,8 @@ def main() -> None:
         command = [str(Path(sys.executable).parent / "penstock"), "info", str(path), "--json"]
         info = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
         assert str(len(stream)) in json.dumps(info), info
+        for name in ("man/man1/penstock-info.1", "bash-completion/completions/penstock"):
+            assert (Path(sys.prefix) / "share" / name).is_file(), name
         how = read_over_http(path, stream)
     print(f"penstock {penstock.__version__}: written, loaded and described without torch; over HTTP: {how}")
 

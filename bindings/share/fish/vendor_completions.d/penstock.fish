@@ -326,7 +326,7 @@ complete -c penstock -n '__penstock_command pack' -l requester-pays -d 'Bucket: 
 complete -c penstock -n '__penstock_command pack' -l json -d 'Print one JSON object, also for an error, and no progress'
 complete -c penstock -n '__penstock_command pack' -s h -d 'Show the main options'
 complete -c penstock -n '__penstock_command pack' -l help -d 'Show all options'
-complete -c penstock -n '__penstock_command ranks' -l micro-batches -x -d 'Micro-batches of a step, as in Balance(micro_batches=…): rows are padded to a multiple'
+complete -c penstock -n '__penstock_command ranks' -l micro-batches -x -d 'Micro-batches of a step, as in Balance(micro_batches=…): with padding, rows are rounded up to a multiple'
 complete -c penstock -n '__penstock_command ranks' -l json -d 'Print one JSON object, also for an error, and no progress'
 complete -c penstock -n '__penstock_command ranks' -s h -d 'Show the main options'
 complete -c penstock -n '__penstock_command ranks' -l help -d 'Show all options'
