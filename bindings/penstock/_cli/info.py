@@ -44,7 +44,7 @@ def _rows(data: tuple[str, ...], dataset: Any, described: dict[str, Any]) -> lis
         rows += [("cells", f"{dataset.spans:,}"), ("genes", f"{len(dataset.features):,}")]
     else:
         rows.append(("documents", "not kept" if dataset.mode == "tokens" else f"{dataset.spans:,}"))
-    if dataset.dtype is not None:
+    if dataset.mode != "opaque":
         names = {name: _short(dataset.dtype[name]) for name in dataset.dtype.names or ()}
         fields = ", ".join(f"{name} {words}" for name, words in names.items())
         rows.append(("tokens" if "token" in names else "records", f"{dataset.records:,} of {fields}"))

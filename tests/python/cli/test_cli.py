@@ -408,6 +408,10 @@ def test_info_describes_ours_and_foreign_files_and_loads_little(corpus: Corpus, 
             assert any(
                 re.match(rf"{name[:2]}.*  +{re.escape(words.split(maxsplit=1)[-1])}\b", line) for line in told
             ), row
+    with penstock.Writer(folder / "opaque", None, "json") as writer:
+        writer.append({"a": 1})
+    told = run("info", folder / "opaque").stdout
+    assert re.search(r"^documents +1$", told, re.MULTILINE) and "record" not in told
     foreign = run_json("info", folder / "t.bin", "--dtype", "u2")
     assert (foreign["kind"], foreign["records"], foreign["spans"]) == ("raw", 1000, 0)
     code = """
