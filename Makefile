@@ -8,7 +8,7 @@ PYTEST_FLAGS ?= -n 3
 CPP_FILES = $$(git ls-files '*.h' '*.cpp')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test setup-check package build test check checks format lint types stubs man includes sanitize tidy wheel docs budget model adapters formats ray bench bench-quick bench-peers bench-cells demo faults mutations wait fuzz format clean
+.PHONY: help setup setup-test setup-check package build test check checks format lint types stubs man includes sanitize tidy wheel wheel-old docs budget model adapters formats ray bench bench-quick bench-peers bench-cells demo faults mutations wait fuzz format clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -67,6 +67,9 @@ tidy:  ## clang-tidy
 
 wheel: setup-test  ## a repaired wheel, used in an empty environment without torch
 	scripts/wheel
+
+wheel-old: setup-test  ## a wheel for systems as old as glibc 2.28, by Zig's compiler (about 10 minutes, 700 MB)
+	scripts/wheel_old
 
 docs: build  ## the documentation into site/
 	NO_MKDOCS_2_WARNING=1 mkdocs build --strict -q

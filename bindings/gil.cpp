@@ -1,6 +1,7 @@
 #include "bindings/gil.h"
 
 #include <pthread.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -84,7 +85,7 @@ bool has_gil() noexcept {
 }
 
 void look_for_signals() {
-  if (::gettid() != ::getpid()) return;
+  if (::syscall(SYS_gettid) != ::getpid()) return;  // glibc 2.28 has no gettid()
   const PyGILState_STATE state = PyGILState_Ensure();
   std::optional<pybind11::error_already_set> raised;
   if (PyErr_CheckSignals() != 0) raised.emplace();
