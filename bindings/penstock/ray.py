@@ -1,6 +1,6 @@
 """Many machines, on Ray: where tasks run, where a Ray Dataset is written to, and one that is read.
 
-`penstock write --ray` and `penstock import --ray` run on `Cluster`. Needs the extra penstock[ray].
+`penstock write --ray` and `penstock import --ray` run on `Cluster`. Needs the extra `ray`.
 """
 
 from penstock._from.rows.cluster import Cluster

@@ -12,7 +12,7 @@ def missing(what: str, package: str, install: str, error: ImportError, tested: s
     Args:
         what: needs the package, and begins the message.
         package: the name of its module.
-        install: the words for pip where it is not installed.
+        install: the command that installs it.
         error: of the import.
         tested: says which releases of it are known to work.
 
@@ -22,7 +22,7 @@ def missing(what: str, package: str, install: str, error: ImportError, tested: s
     """
     name = error.name or package
     if not _is_installed(package):
-        text = f"{what} needs {name.partition('.')[0]}, which is not installed: pip install {install}"
+        text = f"{what} needs {name.partition('.')[0]}, which is not installed: {install}"
         return ModuleNotFoundError(text, name=error.name)
     installed = f"{package} {_version(package)}".strip()
     if name.partition(".")[0] != package and isinstance(error, ModuleNotFoundError):

@@ -15,6 +15,7 @@ import click
 
 from penstock._base import start as _start
 from penstock._base.errors import shortened
+from penstock._base.extras import install_for
 from penstock._base.words import escaped
 from penstock._cli.command_help import ENVIRONMENT, EXIT_CODES, MAIN, Helped, record_of, write_sections
 from penstock._cli.nearest import did_you_mean
@@ -169,8 +170,7 @@ def _classified(error: Exception) -> tuple[str, int]:
         return str(error) or type(error).__name__, EXIT_ERROR
     if isinstance(error, ModuleNotFoundError):
         said = str(error) if "pip install" in str(error) else ""
-        extra = "query" if error.name == "duckdb" else "text"
-        return said or f"this needs the package {error.name}: pip install 'penstock[{extra}]'", EXIT_ERROR
+        return said or f"this needs the package {error.name}: {install_for(error.name or '')}", EXIT_ERROR
     if "PENSTOCK_TRACEBACK" in os.environ:
         raise error
     return f"unexpected {type(error).__name__}: {error} (PENSTOCK_TRACEBACK=1 shows where)", EXIT_ERROR

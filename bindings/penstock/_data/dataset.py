@@ -334,7 +334,7 @@ class Dataset(Opened):
         """Cells as AnnData in memory: records as X and layers, columns as obs and obsm, features as var.
 
         X and layers are float32, float64 where counts have 4 bytes or are doubles; without layers explicit zeros stay.
-        Needs the extra penstock[cells].
+        Needs the extra `cells`.
 
         Args:
             indices: which cells, in this order: integers [n], or a mask; None: all.

@@ -59,7 +59,7 @@ def query(dataset: Dataset, sql: str) -> Any:
 
     Raises:
         InvalidArgumentError: the dataset has no columns, or DuckDB does not understand.
-        ModuleNotFoundError: duckdb and pyarrow are not installed: `pip install 'penstock[query]'`.
+        ModuleNotFoundError: duckdb or pyarrow is not installed.
     """
     import duckdb
 

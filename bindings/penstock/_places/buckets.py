@@ -16,6 +16,7 @@ from urllib.request import Request, urlopen
 
 from penstock import _native
 from penstock._base.errors import InvalidArgumentError
+from penstock._base.extras import install
 from penstock._places.storage import Storage, check_endpoint
 
 SCHEMES = ("s3", "gs", "az")
@@ -204,9 +205,7 @@ def _of_boto3(storage: Storage) -> Credentials:
         from obstore.auth.boto3 import Boto3CredentialProvider
     except ModuleNotFoundError:
         if storage.profile or os.environ.get("AWS_PROFILE"):
-            raise InvalidArgumentError(
-                "profiles are read by boto3, which is not installed: pip install 'penstock[s3]'"
-            ) from None
+            raise InvalidArgumentError(f"profiles are read by boto3, which is not installed: {install('s3')}") from None
         return Credentials(_OWN_CHAIN["s3"], None)  # keys in the environment, web identity, containers, instances
     failure, found = "", None
     try:
@@ -304,8 +303,7 @@ def obstore_for(scheme: str) -> Any:
         extra = scheme if scheme in SCHEMES else "s3"
         without = f". {_native.curl_refusal()}" if scheme in ("http", "https") else ""
         raise InvalidArgumentError(
-            f"{scheme}:// is opened by obstore, and {error.name} is not installed: pip install 'penstock[{extra}]'"
-            f"{without}"
+            f"{scheme}:// is opened by obstore, and {error.name} is not installed: {install(extra)}{without}"
         ) from None
     if _was_in_use:
         raise InvalidArgumentError(

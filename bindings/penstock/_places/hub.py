@@ -17,6 +17,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 from penstock import _native
 from penstock._base.errors import InvalidArgumentError, IoError, NotFoundError
+from penstock._base.extras import install
 from penstock._places.storage import Storage
 
 T = TypeVar("T")
@@ -152,7 +153,7 @@ class Hub:
             missing = isinstance(error, ModuleNotFoundError)
             why = "which is not installed" if missing else "1.0 or newer, and an older one is installed"
             raise InvalidArgumentError(
-                f"hf:// is read through huggingface_hub, {why}: pip install 'penstock[hub]'"
+                f"hf:// is read through huggingface_hub, {why}: {install('hub', least=not missing)}"
             ) from None
         self._session: Callable[[], Any] = get_session
         self.endpoint = (os.environ.get("HF_ENDPOINT") or str(constants.ENDPOINT)).rstrip("/")

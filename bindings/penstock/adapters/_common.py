@@ -15,7 +15,7 @@ def missing(adapter: str, package: str, error: ImportError, tested: str = "") ->
 
     Args:
         adapter: its name, which is the framework's module.
-        package: the words for pip where the framework is not installed.
+        package: its name for pip, quoted for a shell.
         error: of the import.
         tested: releases of the framework that `make adapters` runs.
 
@@ -24,7 +24,7 @@ def missing(adapter: str, package: str, error: ImportError, tested: str = "") ->
         an ImportError if the installed one lacks a part.
     """
     known = f"the adapter was run with {adapter} {tested}" if tested else ""
-    return _missing.missing(f"penstock.adapters.{adapter}", adapter, package, error, known)
+    return _missing.missing(f"penstock.adapters.{adapter}", adapter, f"pip install {package}", error, known)
 
 
 def checked(adapter: str, loader: Any) -> Loader:

@@ -154,7 +154,7 @@ assert main(["write", "a.jsonl", "--tokenizer", "t.json", "--out", "out", "--ray
 import penstock.ray
 """
     said = ran(program, tmp_path).stderr
-    words = "penstock.ray needs ray, which is not installed: pip install 'penstock[ray]'"
+    words = "penstock.ray needs ray, which is not installed: pip install 'ray[data]' pyarrow pandas"
     assert f"ModuleNotFoundError: {words}" in said and f"penstock: {words}" in said, said
 
 

@@ -206,8 +206,8 @@ def test_without_the_package_it_is_said_what_to_install(tmp_path: Path) -> None:
     program = "import penstock, sys; sys.path.insert(0, '.')\npenstock.open('hf://datasets/a/b/c.bin', dtype='u2')"
     (tmp_path / "huggingface_hub.py").write_text("")
     for block, words in (
-        ("import sys; sys.modules['huggingface_hub'] = None\n", "which is not installed: pip install 'penstock[hub]'"),
-        ("", "1.0 or newer, and an older one is installed: pip install 'penstock[hub]'"),
+        ("import sys; sys.modules['huggingface_hub'] = None\n", "which is not installed: pip install huggingface_hub"),
+        ("", "1.0 or newer, and an older one is installed: pip install 'huggingface_hub>=1.0'"),
     ):
         done = subprocess.run([sys.executable, "-c", block + program], cwd=tmp_path, capture_output=True, text=True)
         assert f"InvalidArgumentError: hf:// is read through huggingface_hub, {words}" in done.stderr

@@ -40,7 +40,7 @@ for module, url in (("obstore", "gs://bucket/key"), ("fsspec", "memory://key")):
     try:
         penstock.open(url)
     except penstock.InvalidArgumentError as error:
-        assert "pip install 'penstock[" in str(error), error
+        assert f"not installed: pip install {module}" in str(error), error
     else:
         raise AssertionError(module)
 """

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock._base.errors import CorruptionError, InvalidArgumentError, IoError, NotFoundError
+from penstock._base.extras import install
 from penstock._base.words import excerpt
 from penstock._data.anndata.arrays import Array, array_of, is_array, reading
 from penstock._data.anndata.hdf5 import File, Helper
@@ -33,7 +34,7 @@ _TEXT_BYTES = 1 << 23  # of strings that are looked at at once
 
 
 def needed(module: str, what: str) -> Any:
-    """A module of the extra penstock[cells].
+    """A module that a package of the extra `cells` has.
 
     Raises:
         ModuleNotFoundError: it is not installed; the message says what to install.
@@ -43,9 +44,7 @@ def needed(module: str, what: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name != module.partition(".")[0]:
             raise
-        raise ModuleNotFoundError(
-            f"{what} needs the package {module}: pip install 'penstock[cells]'", name=error.name
-        ) from None
+        raise ModuleNotFoundError(f"{what} needs the package {module}: {install('cells')}", name=error.name) from None
 
 
 def format_of(path: str, given: str | None = None) -> str:

@@ -44,7 +44,7 @@ def import_anndata(
     """Makes a dataset of AnnData's .h5ad files or zarr stores: a document a cell, with a record for each gene it has.
 
     Memory is bounded whatever the inputs' size, and the bytes written are the same for any `workers`. Needs the extra
-    penstock[cells].
+    `cells`.
 
     Args:
         inputs: a file or folder, a glob of them, or several: their cells end to end.

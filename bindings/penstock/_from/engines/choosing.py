@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from penstock._base.extras import install
 from penstock._base.words import one_line
 from penstock._from.engines.caches import Caches
 from penstock._from.engines.engine import REFERENCE, Engine, EngineError, OtherIdsError
 from penstock._from.engines.pieces import Pieces
 from penstock._from.engines.reference import Reference
 from penstock._make.errors import UsageError
-
-_INSTALL = "pip install 'penstock[text]'"
 
 # Where tokenizers are known to differ: contractions, digits, runs of white space, marks, joined emoji, controls.
 _HARD = (
@@ -75,7 +74,7 @@ def engine_of(
         found = Gigatoken(content, added, around, reference, Caches(memory))
         found.try_on(Pieces.of([*(each.encode() for each in _HARD), *(b"a %b b" % each for each in added)]))
     except ImportError as error:
-        why = f"gigatoken is not installed: {_INSTALL}" if error.name == "gigatoken" else one_line(error)
+        why = f"gigatoken is not installed: {install('text')}" if error.name == "gigatoken" else one_line(error)
     except EngineError as error:
         why, gave_others = str(error), isinstance(error, OtherIdsError)
     except (KeyboardInterrupt, MemoryError, SystemExit):

@@ -164,7 +164,7 @@ def _refuse_silent(address: str | None, message: str) -> None:
 def _how_it_failed(error: Exception) -> str:
     said = " ".join(str(error).split())
     if "No module named 'penstock'" in said:
-        return "a node of the cluster has no penstock: pip install 'penstock[ray]' on each, in the Python that runs Ray"
+        return "a node of the cluster has no penstock: install it on each, in the Python that runs Ray"
     kind = type(error).__name__
     if kind in ("WorkerCrashedError", "NodeDiedError", "OutOfMemoryError", "LocalRayletDiedError"):
         attempts = counted(_RETRIES + 1, "attempt")

@@ -1,9 +1,10 @@
-"""The extra penstock[ray]."""
+"""Ray, where it is not installed."""
 
 from __future__ import annotations
 
 from types import ModuleType
 
+from penstock._base.extras import install
 from penstock._base.missing import missing
 
 
@@ -18,5 +19,5 @@ def needed() -> ModuleType:
         import ray
         import ray.data  # which a folder called ray, such as Ray's own of temporary files, has not
     except ImportError as error:
-        raise missing("penstock.ray", "ray", "'penstock[ray]'", error) from error
+        raise missing("penstock.ray", "ray", install("ray"), error) from error
     return ray  # type: ignore[no-any-return]

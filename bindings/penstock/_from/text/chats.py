@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock._base.errors import InvalidArgumentError
+from penstock._base.extras import install
 from penstock._base.words import one_line
 from penstock._from.engines.engine import EngineError, Ids
 from penstock._from.engines.gigatoken import Gigatoken
@@ -47,7 +48,7 @@ class ChatTokenizer(DocumentTokenizer):
         try:
             from transformers import AutoTokenizer
         except ImportError as error:
-            raise UsageError("--messages needs the extra penstock[chat]: pip install 'penstock[chat]'") from error
+            raise UsageError(f"--messages needs the package transformers: {install('chat')}") from error
         try:
             self._chat = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
         except Exception as error:  # the library raises what it likes

@@ -123,7 +123,7 @@ def write(
         ValueError: a document that cannot be used, with its place; there are none; too many are left out.
         IoError: the dataset cannot be written; finished shards are kept.
         RuntimeError: a worker process was killed, or a worker failed; finished shards are kept.
-        ModuleNotFoundError: the extra penstock[text] is not installed.
+        ModuleNotFoundError: a package of the extra `text` is not installed.
 
     Examples:
         >>> import os, penstock, tempfile

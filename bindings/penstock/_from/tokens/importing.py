@@ -82,7 +82,7 @@ def import_tokens(
         CorruptionError: an input is damaged or truncated.
         NotFoundError: an input is not there.
         IoError: the dataset cannot be written; finished shards are kept.
-        ModuleNotFoundError: the format needs the extra penstock[formats].
+        ModuleNotFoundError: the format needs a package of the extra `formats`.
         RuntimeError: a worker process was killed; finished shards are kept.
 
     Examples:

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock._base.errors import CorruptionError, InvalidArgumentError
+from penstock._base.extras import install_for
 from penstock._base.words import excerpt
 from penstock._places.stores.location import Location
 
@@ -157,7 +158,7 @@ class FileReader:
 
 
 def needed(module: str, what: str) -> Any:
-    """A module of the extra penstock[formats].
+    """A module that a package of the extra `formats` has.
 
     Raises:
         ModuleNotFoundError: it is not installed; the message says what to install.
@@ -169,7 +170,7 @@ def needed(module: str, what: str) -> Any:
         if error.name != package:
             raise
         raise ModuleNotFoundError(
-            f"{excerpt(what)}: reading it needs the package {package}: pip install 'penstock[formats]'", name=package
+            f"{excerpt(what)}: reading it needs the package {package}: {install_for(module)}", name=package
         ) from None
 
 

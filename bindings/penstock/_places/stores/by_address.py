@@ -10,6 +10,7 @@ from typing import Any
 
 from penstock import _native
 from penstock._base.errors import InvalidArgumentError
+from penstock._base.extras import install
 from penstock._places import buckets as _buckets
 from penstock._places.hub import is_hub
 from penstock._places.remote import HTTP, scheme_of
@@ -165,7 +166,7 @@ def _filesystem_for(scheme: str, path: str, storage: Storage) -> Adapter:
         import fsspec
     except ModuleNotFoundError:
         raise InvalidArgumentError(
-            f"{path}: {scheme}:// is read through fsspec, which is not installed: pip install 'penstock[fsspec]'"
+            f"{path}: {scheme}:// is read through fsspec, which is not installed: {install('fsspec')}"
         ) from None
     try:
         filesystem = fsspec.filesystem(scheme)
