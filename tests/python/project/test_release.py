@@ -78,6 +78,14 @@ def test_workflows_build_for_both_processors_and_run_what_is_here():
                 assert set(re.findall(r"grep \^([\w-]+)==", command)) <= set(pinned), command
 
 
+def test_the_dockerfile_runs_what_is_here():
+    """Docker itself is not used here."""
+    text = (ROOT / "Dockerfile").read_text()
+    said = set(re.findall(r"(?:scripts|examples|requirements)(?:/[\w.]+)*", text))
+    assert {"scripts/setup", "scripts/build", "examples/demo/run.py"} <= said
+    assert [each for each in said if not (ROOT / each).exists()] == []
+
+
 def test_the_address_is_written_wherever_it_is_asked_for(tmp_path: Path):
     """In copies of the files that scripts/address changes; no other file has what stands for it."""
     script = (ROOT / "scripts/address").read_text()
