@@ -51,9 +51,9 @@ def problems(library: Path, glibc: str, beside: set[str]) -> list[str]:
     """All that a system of this glibc may lack; `beside` are names of libraries that the wheel brings."""
     limits = {**LIBSTDCXX[glibc], "GLIBC": glibc}
     found = [f"needs {each}" for each in needed(library) if not SYSTEM.match(each) and each not in beside]
-    for name, versions in sorted(asked(library).items()):
-        limit = limits.get(name, "0")
-        for version, symbols in sorted(versions.items(), key=lambda each: number(each[0])):
+    known = asked(library)
+    for name, limit in sorted(limits.items()):  # other names are of libraries that are told of above
+        for version, symbols in sorted(known[name].items(), key=lambda each: number(each[0])):
             if number(version) > number(limit):
                 found.append(f"{name}_{version} is newer than {name}_{limit}: {' '.join(sorted(symbols))}")
     return found
