@@ -18,7 +18,7 @@ ROOMS = {
     "_load": ("_base", "_places", "_data"),
     "_make": ("_base", "_places", "_data"),
     "_from": ("_base", "_places", "_data", "_make"),
-    "_view": ("_base", "_places", "_data", "_from"),
+    "_view": ("_base", "_places", "_data", "_load", "_from"),
     "_cli": ("_base", "_places", "_data", "_load", "_make", "_from", "_view", "public"),
     "adapters": ("_base", "_places", "_data", "_load", "public"),
     "public": ("_base", "_places", "_data", "_load", "_make", "_from", "_cli", "adapters"),

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from penstock._base.errors import InvalidArgumentError
+from penstock._view.spelling import Spelling
 
 _VALUES_SHOWN = 24
 
@@ -36,6 +37,11 @@ class Decoder:
             self.note = f"{file} is not the tokenizer that wrote the dataset: the text may be wrong"
             click.echo(f"penstock: {self.note}", err=True)
 
+    @functools.cached_property
+    def spelling(self) -> Spelling | None:
+        """What each id stands for; None where `text` gives numbers."""
+        return _spelling(self._tokenizer) if self.decodes else None
+
     @property
     def decodes(self) -> bool:
         """Whether `text` gives text, not numbers."""
@@ -59,6 +65,11 @@ def _load_tokenizer(file: str) -> Any:
     from penstock._from.text.tokenizing import DocumentTokenizer, TokenizerOptions
 
     return DocumentTokenizer(TokenizerOptions(file=file))
+
+
+@functools.cache
+def _spelling(tokenizer: Any) -> Spelling:
+    return Spelling(*tokenizer.loaded)
 
 
 def _is_ids(dataset: Any, name: str) -> bool:

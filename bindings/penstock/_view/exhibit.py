@@ -6,10 +6,12 @@ Only what is shown is read. Long documents come in parts, and sizes are those of
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Hashable
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from penstock import _native
 from penstock._base.errors import InvalidArgumentError
@@ -24,8 +26,14 @@ PART = 8192
 """Records of a document that are shown at once."""
 MOST_WINDOW = 1 << 16
 NO_TOKENS = "its records have no field of whole numbers, so there are no tokens to count"
-_NO_LENGTHS = "its documents are entries without records: they have no lengths"
+NO_LENGTHS = "its documents are entries without records: they have no lengths"
+MOST_LENGTHS = 1 << 26
+"""Documents whose lengths are held in memory, for filters and charts."""
 _MOST_SHARDS = 200  # that the page lists
+_KEPT = 8  # answers that are kept for the next question, each at most some bytes a document
+_STEP = 1 << 22  # documents whose lengths are looked up at once
+
+Made = TypeVar("Made")
 
 
 class Exhibit:
@@ -38,6 +46,21 @@ class Exhibit:
         self.lock = threading.Lock()  # around samples, which are read once
         self.samples: dict[str, Any] = {}
         self._data = data
+        self._kept: dict[Hashable, Any] = {}
+        self._making = threading.RLock()  # what is made for one question is not made twice at the same time
+
+    def kept(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        """What `make` gave for this key, made now if it is not among the last ones."""
+        if key not in self._kept:
+            with self._making:
+                if key not in self._kept:
+                    made = make()
+                    while len(self._kept) >= _KEPT:
+                        self._kept.pop(next(iter(self._kept)), None)
+                    self._kept[key] = made
+                    return made
+        found = self._kept.get(key)
+        return make() if found is None else cast("Made", found)
 
     @cached_property
     def facts(self) -> dict[str, Any]:
@@ -52,9 +75,20 @@ class Exhibit:
             ],
             "documents": 0 if refusal else self.dataset.spans,
             "no_documents": refusal,
-            "no_lengths": refusal or (_NO_LENGTHS if self.dataset.mode == "opaque" else ""),
+            "no_lengths": refusal or (NO_LENGTHS if self.dataset.mode == "opaque" else ""),
             "no_tokens": "" if self.decoder.field or is_cells(self.dataset) else NO_TOKENS,
             "cells": is_cells(self.dataset),
+            "column_list": [
+                {
+                    "name": name,
+                    "category": each.categories is not None,
+                    "kind": each.dtype.kind,
+                    "sorts": len(each.shape) == 1,
+                }
+                for name, each in self.dataset.columns.items()
+            ],
+            "end_of_document": (self.dataset.tokenizer or {}).get("end_of_document"),
+            "has_loss": "loss" in (self.dataset.dtype.names or () if self.dataset.dtype else ()),
             "part": PART,
             "most_window": min(MOST_WINDOW, self.dataset.records),
             "decodes": self.decoder.decodes,
@@ -97,6 +131,25 @@ class Exhibit:
         found = self._window(view, index) if kind == "window" else self._document(view, index, part)
         known = {"kind": kind, "index": index, "count": count, "window": window}
         return {**known, "seed": str(seed), "position": str(position), "epoch": str(epoch), **found}
+
+    @cached_property
+    def lengths(self) -> npt.NDArray[Any]:
+        """Records of each document; all of them are looked up at the first call.
+
+        Raises:
+            InvalidArgumentError: documents without records, or too many.
+        """
+        if self.dataset.mode == "opaque":
+            raise InvalidArgumentError(NO_LENGTHS)
+        count = self.dataset.spans
+        if count > MOST_LENGTHS:
+            raise InvalidArgumentError(f"{count:,} documents: lengths are looked up of at most {MOST_LENGTHS:,}")
+        native = self.dataset._native
+        starts = range(0, count, _STEP)
+        parts = [_native.document_lengths(native, at, min(_STEP, count - at)) for at in starts]
+        found = np.concatenate(parts) if parts else np.zeros(0, np.uint64)
+        is_small = found.size == 0 or int(found.max()) < 1 << 31
+        return found.astype(np.int32 if is_small else np.int64)
 
     @cached_property
     def _documents_refusal(self) -> str:
@@ -207,12 +260,30 @@ class Exhibit:
         """Text and ids of records."""
         if self.decoder.field not in fields:
             return {}
-        length = len(fields[self.decoder.field])
+        ids = fields[self.decoder.field]
         return {
-            "length": length,
-            "ids": ids_text(fields[self.decoder.field]),
+            "length": len(ids),
+            "ids": ids_text(ids),
             "text": self.decoder.text(fields) if self.decoder.decodes else None,
+            **self.tokens(ids),
         }
+
+    def tokens(self, ids: npt.NDArray[Any]) -> dict[str, Any]:
+        """The text of each id, if there is a tokenizer, and the places of those that are no text."""
+        spelling = self.decoder.spelling
+        listed = ids.tolist()
+        end = (self.dataset.tokenizer or {}).get("end_of_document")
+        special = spelling.special if spelling is not None else frozenset()
+        marks = [at for at, each in enumerate(listed) if each == end or each in special]
+        return {"pieces": None if spelling is None else spelling.pieces(listed), "special": marks}
+
+    def document_of(self, shard: int, entry: int) -> int | None:
+        """The number of a document in the dataset; None in the ids layout."""
+        return None if self.dataset.layout == "ids" else self._first_documents[shard] + entry
+
+    def first_record(self, document: int) -> int:
+        """Where a document begins in the stream."""
+        return self._first_record(self.dataset.documents(metadata=False), document)
 
 
 def _no_such(kind: str, index: int, count: int, window: int) -> str:

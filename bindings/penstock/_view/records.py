@@ -25,14 +25,25 @@ def ids_text(values: Any) -> str:
     return " ".join(map(str, values.tolist()))
 
 
-def shortened(text: str) -> str:
+def shortened(text: str, longest: int = _LONGEST) -> str:
     """A value's text; of a long one the beginning, and how long it is."""
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text):,} characters)"
+    return text if len(text) <= longest else f"{text[:longest]}… ({len(text):,} characters)"
 
 
-def value_text(value: Any) -> str:
+def value_text(value: Any, longest: int = _LONGEST) -> str:
     """A text as it is, anything else as JSON."""
-    return shortened(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str))
+    return shortened(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str), longest)
+
+
+def pairs_of(span: Any, longest: int = _LONGEST) -> list[tuple[str, str]] | str | None:
+    """The metadata of a span: names and texts of an object's members, the text of anything else, None of nothing."""
+    try:
+        value = metadata_of(span)
+    except Error as error:  # one entry that cannot be decoded leaves the others to be seen
+        return str(error)
+    if isinstance(value, dict):
+        return [(str(name), value_text(each, longest)) for name, each in value.items()]
+    return None if value is None else value_text(value, longest)
 
 
 def span_json(span: Any, columns: dict[str, Any], dataset: Any) -> dict[str, Any]:
@@ -63,14 +74,15 @@ def span_json(span: Any, columns: dict[str, Any], dataset: Any) -> dict[str, Any
         "offset": span.offset,
         "metadata": metadata,
         "problem": problem,
-        "columns": [(name, _column_text(dataset.columns[name], value)) for name, value in columns.items()],
+        "columns": [(name, cell_text(dataset.columns[name], value)) for name, value in columns.items()],
     }
 
 
-def _column_text(column: Any, value: Any) -> str:
+def cell_text(column: Any, value: Any, longest: int = _LONGEST) -> str:
+    """A document's value of a column."""
     if column._categories is not None:
-        return "none" if value < 0 else shortened(column._categories[int(value)])
-    return _cell(value)
+        return "none" if value < 0 else shortened(column._categories[int(value)], longest)
+    return _cell(value, longest)
 
 
 def field_table(fields: dict[str, Any], ids: str | None) -> dict[str, Any] | None:
@@ -82,10 +94,12 @@ def field_table(fields: dict[str, Any], ids: str | None) -> dict[str, Any] | Non
     return {"names": list(fields), "rows": list(zip(*columns, strict=True)), "records": length}
 
 
-def _cell(value: Any) -> str:
+def _cell(value: Any, longest: int = _LONGEST) -> str:
     """NumPy's scalar (a float32 with as many digits as it has) or array."""
     if isinstance(value, np.ndarray):
-        return shortened(json.dumps(value.tolist(), default=str))
+        return shortened(json.dumps(value.tolist(), default=str), longest)
+    if isinstance(value, (bool, np.bool_)):
+        return "true" if value else "false"  # as a condition has it
     if isinstance(value, bytes):
         return value.decode("utf-8", "backslashreplace")
     return str(value)

@@ -45,6 +45,24 @@ def tokens(exhibit: Exhibit) -> dict[str, Any]:
         return found
 
 
+def token(exhibit: Exhibit, number: int) -> dict[str, Any]:
+    """One id: its bytes in hexadecimal digits, its text, and how often it occurs among those that were counted."""
+    found = tokens(exhibit)
+    ids, counts = exhibit.samples["counts"]
+    at = int(np.searchsorted(ids, number))
+    count = int(counts[at]) if at < len(ids) and int(ids[at]) == number else 0
+    spelling = exhibit.decoder.spelling
+    word = None if spelling is None else spelling.word(number)
+    return {
+        "id": number,
+        "bytes": None if word is None else word.hex(" "),
+        "special": spelling is not None and number in spelling.special,
+        "count": count,
+        "counted": found["total"],
+        "all": found.get("records") == found["of"],
+    }
+
+
 def run_starts(count: int) -> npt.NDArray[np.int64]:
     """Where the runs begin that stand for `count` documents or records; evenly spread, the first and the last too."""
     if count <= _RUNS * _RUN:
@@ -95,6 +113,7 @@ def _tokens(exhibit: Exhibit) -> dict[str, Any]:
         values = _token_sample(dataset, field)
         sampled = {"records": int(values.size), "of": dataset.records}
     ids, counts = np.unique(values, return_counts=True)
+    exhibit.samples["counts"] = ids, counts
     order = np.argsort(-counts, kind="stable")
     most = [(int(ids[at]), int(counts[at])) for at in order[:_SHOWN]]
     ranks = np.unique(np.geomspace(1, len(ids), _POINTS).astype(np.int64)).tolist() if len(ids) else []

@@ -12,25 +12,21 @@ import json
 import secrets
 import socket
 import socketserver
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Generator, Sequence
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import urlsplit
 
 from penstock._base.errors import Error, InvalidArgumentError
-from penstock._view import samples
+from penstock._view.answers import ANSWERS, STREAMS, Query, Shown
 from penstock._view.exhibit import Exhibit
 
-_FILES = Path(__file__).parent
-_TYPES = {
-    "page.html": "text/html; charset=utf-8",
-    "style.css": "text/css; charset=utf-8",
-    "page.js": "text/javascript; charset=utf-8",
-    "charts.js": "text/javascript; charset=utf-8",
-    "reader.js": "text/javascript; charset=utf-8",
-}
+_FILES = Path(__file__).parent / "page"
+_KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
+_TYPES = {each.name: f"{_KINDS[each.suffix]}; charset=utf-8" for each in _FILES.iterdir() if each.suffix in _KINDS}
 _HEADERS = {
     # The page may load its own files and ask its own server, and nothing else: text of the data that became markup
     # by a mistake of ours would still not run.
@@ -57,17 +53,19 @@ class ViewServer(socketserver.ThreadingTCPServer):
     request_queue_size = 64
     daemon_threads = False  # a daemon that reads when the interpreter ends would take the process down
 
-    def __init__(self, exhibits: Sequence[Exhibit], port: int = 0) -> None:
+    def __init__(self, exhibits: Sequence[Exhibit], port: int = 0, mixture: tuple[str, Any] | None = None) -> None:
         """Listens at once.
 
         Args:
             exhibits: what is shown.
             port: 0: any that is free.
+            mixture: name of its file, and the mixture whose sources the exhibits are, in their order.
 
         Raises:
             OSError: the port is taken.
         """
-        self.exhibits = exhibits
+        self.shown = Shown(exhibits, mixture)
+        self.closing = threading.Event()
         self.key = secrets.token_urlsafe(16)
         self._connections: set[socket.socket] = set()
         super().__init__(("127.0.0.1", port), _Handler)
@@ -92,6 +90,7 @@ class ViewServer(socketserver.ThreadingTCPServer):
 
     def close(self) -> None:
         """Ends all connections and waits for what is read now."""
+        self.closing.set()
         for connection in list(self._connections):
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
@@ -132,18 +131,32 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self, name: str, query: str) -> None:
         try:
-            answer = _ANSWERS[name](self.server.exhibits, _Query(query)) if name in _ANSWERS else None
-        except (InvalidArgumentError, IndexError) as error:
-            self._say(HTTPStatus.BAD_REQUEST, str(error))
-        except (Error, OSError, MemoryError, ModuleNotFoundError) as error:
-            self._say(HTTPStatus.INTERNAL_SERVER_ERROR, str(error) or type(error).__name__)
+            if name in STREAMS:
+                self._stream(STREAMS[name](self.server.shown, Query(query)))
+                return
+            answer = ANSWERS[name](self.server.shown, Query(query)) if name in ANSWERS else None
         except Exception as error:  # the page shows it; the server goes on
-            self._say(HTTPStatus.INTERNAL_SERVER_ERROR, f"unexpected {type(error).__name__}: {error}")
+            self._say(*_refusal(error))
         else:
             if answer is None:
                 self._say(HTTPStatus.NOT_FOUND, f"there is no {name!r:.80} here")
             else:
                 self._json(HTTPStatus.OK, answer)
+
+    def _stream(self, found: Generator[dict[str, Any]]) -> None:
+        """Lines of JSON as they come, until the browser goes on to something else."""
+        with contextlib.suppress(OSError), contextlib.closing(found):
+            self._head(HTTPStatus.OK, "application/x-ndjson", None)
+            try:
+                for each in found:
+                    if self.server.closing.is_set():
+                        return
+                    self.wfile.write(json.dumps(each).encode() + b"\n")
+                    self.wfile.flush()
+            except ConnectionError:
+                raise
+            except Exception as error:  # in the middle of the answer
+                self.wfile.write(json.dumps({"error": _refusal(error)[1]}).encode() + b"\n")
 
     def _say(self, status: HTTPStatus, words: str) -> None:
         self._json(status, {"error": words})
@@ -153,64 +166,23 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send(self, status: HTTPStatus, kind: str, body: bytes) -> None:
         with contextlib.suppress(OSError):  # the browser went on to another page
-            self.send_response(status)
-            self.send_header("Content-Type", kind)
-            self.send_header("Content-Length", str(len(body)))
-            for header, text in _HEADERS.items():
-                self.send_header(header, text)
-            self.end_headers()
+            self._head(status, kind, len(body))
             self.wfile.write(body)
 
-
-class _Query:
-    """The arguments of a request."""
-
-    def __init__(self, text: str) -> None:
-        self._values = parse_qs(text, keep_blank_values=True)
-
-    def text(self, name: str, otherwise: str) -> str:
-        return self._values.get(name, [otherwise])[-1]
-
-    def number(self, name: str, otherwise: int) -> int:
-        text = self.text(name, str(otherwise)).strip().replace(",", "")
-        if not (text.isascii() and text.isdecimal()) or len(text) > 20 or int(text) >= 1 << 64:
-            raise InvalidArgumentError(f"{name} {text!r:.80}: must be a whole number from 0 to 2^64 - 1")
-        return int(text)
-
-    def has(self, name: str) -> bool:
-        return name in self._values
+    def _head(self, status: HTTPStatus, kind: str, length: int | None) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        if length is not None:
+            self.send_header("Content-Length", str(length))
+        for header, text in _HEADERS.items():
+            self.send_header(header, text)
+        self.end_headers()
 
 
-def _exhibit(exhibits: Sequence[Exhibit], query: _Query) -> Exhibit:
-    number = query.number("dataset", 0)
-    if number >= len(exhibits):
-        raise InvalidArgumentError(f"there is no dataset {number}: there are {len(exhibits)}")
-    return exhibits[number]
-
-
-def _datasets(exhibits: Sequence[Exhibit], query: _Query) -> Any:
-    return [each.facts["path"] for each in exhibits]
-
-
-def _facts(exhibits: Sequence[Exhibit], query: _Query) -> Any:
-    return _exhibit(exhibits, query).facts
-
-
-def _row(exhibits: Sequence[Exhibit], query: _Query) -> Any:
-    place = next((each for each in ("position", "record") if query.has(each)), "index")
-    return _exhibit(exhibits, query).row(
-        query.text("kind", "window"),
-        query.number("window", 256),
-        {place: query.number(place, 0)},
-        query.number("seed", 0),
-        query.number("part", 0),
-    )
-
-
-_ANSWERS: dict[str, Callable[[Sequence[Exhibit], _Query], Any]] = {
-    "datasets": _datasets,
-    "facts": _facts,
-    "row": _row,
-    "lengths": lambda exhibits, query: samples.lengths(_exhibit(exhibits, query)),
-    "tokens": lambda exhibits, query: samples.tokens(_exhibit(exhibits, query)),
-}
+def _refusal(error: Exception) -> tuple[HTTPStatus, str]:
+    """Status and words for what went wrong."""
+    if isinstance(error, (InvalidArgumentError, IndexError)):
+        return HTTPStatus.BAD_REQUEST, str(error)
+    if isinstance(error, (Error, OSError, MemoryError, ModuleNotFoundError)):
+        return HTTPStatus.INTERNAL_SERVER_ERROR, str(error) or type(error).__name__
+    return HTTPStatus.INTERNAL_SERVER_ERROR, f"unexpected {type(error).__name__}: {error}"

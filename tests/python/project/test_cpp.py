@@ -122,5 +122,5 @@ def test_headers_include_each_other_and_no_python(installed: Path, tmp_path: Pat
 
 def test_the_package_for_python_brings_nothing_of_it() -> None:
     names = [str(each) for each in files("penstock") or []]
-    assert any(name.endswith("_view/page.html") for name in names)
+    assert any(name.endswith("_view/page/page.html") for name in names)
     assert not [name for name in names if name.endswith((".h", ".a", ".cmake"))]

@@ -38,7 +38,7 @@ def tab(shared: Browser) -> Iterator[Browser]:
     assert others == []
 
 
-def show(tab: Browser, server: ViewServer, wanted: str, **what: Any) -> None:
+def show(tab: Browser, server: ViewServer, wanted: str, /, **what: Any) -> None:
     """Opens the page at what is wanted, and waits until `wanted`, such as "window 3", is shown."""
     tab.open(server.address + "#" + "&".join(f"{name}={value}" for name, value in what.items()))
     wait(tab, wanted)
@@ -46,6 +46,12 @@ def show(tab: Browser, server: ViewServer, wanted: str, **what: Any) -> None:
 
 def wait(tab: Browser, wanted: str) -> None:
     tab.until(f"{READY} === {wanted!r}")
+
+
+def show_charts(tab: Browser, server: ViewServer, /, **what: Any) -> None:
+    """Opens the page of charts, and waits until all three are there or said to be none."""
+    tab.open(server.address + "#" + "&".join(f"{name}={value}" for name, value in {"tab": "charts", **what}.items()))
+    tab.until("document.querySelectorAll('.charts .chart svg, .charts .chart p:not(.wait)').length === 3")
 
 
 def click(tab: Browser, selector: str) -> None:
@@ -83,12 +89,13 @@ def test_a_window_is_shown_with_a_colour_and_a_card_for_each_span(tab: Browser, 
         assert len(cards) == len(spans)
         for card, (*_, (shard, entry), metadata) in zip(cards, spans, strict=True):
             assert f"shard {shard}, entry {entry}" in card and f"number{metadata['number']}" in card
-        assert f"{dataset.records:,}" == f"{dataset.records}" and str(dataset.records) in texts(tab, "#facts dd")
-        rows = texts(tab, "#shards tbody tr")
-        assert len(rows) == len(dataset.shards)
         # Records of more than one field are a table as well.
         click(tab, "[data-form=table]")
         tab.until("document.querySelectorAll('#content tbody tr').length === 7")
+        show_charts(tab, server)
+        assert f"{dataset.records:,}" == f"{dataset.records}" and str(dataset.records) in texts(tab, "#facts dd")
+        rows = texts(tab, "#shards tbody tr")
+        assert len(rows) == len(dataset.shards)
 
 
 def test_text_is_decoded(tab: Browser, tmp_path: Path, tokenizer_file: str) -> None:
@@ -113,9 +120,9 @@ def test_markup_of_the_data_stays_text(tab: Browser, tmp_path: Path) -> None:
     dataset = hostile(tmp_path)
     with serving(dataset, cells(tmp_path)) as server:
         show(tab, server, "window 1", window=40, index=1)
-        assert ATTACK in texts(tab, "#spans dd") and ATTACK in " ".join(texts(tab, "#more td"))
+        assert ATTACK in texts(tab, "#spans dd")
         assert dataset.path in texts(tab, "#path")[0] and dataset.path in texts(tab, "#dataset option")[0]
-        show(tab, server, "document 0", dataset=1)
+        show(tab, server, "document 0", dataset=1, tab="read")
         for index in range(30):
             genes = [
                 each["name"] for each in ask(server, "row", dataset=1, kind="document", index=index)["genes"]["rows"]
@@ -124,7 +131,8 @@ def test_markup_of_the_data_stays_text(tab: Browser, tmp_path: Path) -> None:
                 break
         show(tab, server, f"document {index}", dataset=1, kind="document", index=index)
         assert ATTACK in texts(tab, "#content td")
-        tab.until("document.querySelectorAll('.chart svg').length === 3")
+        show_charts(tab, server, dataset=0)
+        assert ATTACK in " ".join(texts(tab, "#more td"))
         # An error says what was asked for.
         tab.open(f"{server.address}#index={ATTACK.replace('#', '').replace('&', '')}")
         tab.until(PROBLEM)
@@ -196,8 +204,7 @@ def test_documents_are_opened_from_windows_and_read_in_parts(tab: Browser, tmp_p
 def test_histograms_are_drawn_and_say_what_they_are_of(tab: Browser, tmp_path: Path) -> None:
     dataset, _ = compact(tmp_path, LENGTHS)
     with serving(dataset) as server:
-        show(tab, server, "window 0", window=7)
-        tab.until("document.querySelectorAll('.chart svg').length === 3")
+        show_charts(tab, server)
         assert texts(tab, "#lengths-of")[0].startswith("All 14 documents.")
         lengths = ask(server, "lengths")
         assert len(texts(tab, "#lengths svg g")) == len(lengths["bins"])
@@ -213,7 +220,9 @@ def test_entries_and_several_datasets(tab: Browser, tmp_path: Path) -> None:
     with serving(entries, tokens) as server:
         show(tab, server, "document 12", index=12)
         assert "list[0, 1]" in "".join(texts(tab, "#spans dt, #spans dd"))
+        show_charts(tab, server)
         tab.until("document.querySelector('#lengths p')?.textContent.includes('have no lengths')")
+        show(tab, server, "document 12", index=12)
         tab.do("const s = document.getElementById('dataset'); s.value = '1'; s.dispatchEvent(new Event('change'))")
         wait(tab, "window 0")
         assert texts(tab, "#path") == [tokens.path]
@@ -225,8 +234,7 @@ def test_nothing_is_wider_than_the_screen_and_all_can_be_read(tab: Browser, tmp_
             writer.append(token=np.arange(300), metadata={"url": "x" * 600, "k" * 200: "<b>"})
     with serving(penstock.open(tmp_path / "wide"), cells(tmp_path)) as server:
         for dataset, first, read in ((0, "window 0", "#content .text span"), (1, "document 0", "#content td")):
-            show(tab, server, first, dataset=dataset)
-            tab.until("document.querySelectorAll('.chart svg').length === 3")
+            show(tab, server, first, dataset=dataset, tab="read")
             for width, dark in itertools.product((400, 1400), (False, True)):
                 tab.size(width)
                 tab.dark(dark)
@@ -271,8 +279,9 @@ def test_an_empty_dataset_says_so(tab: Browser, tmp_path: Path) -> None:
     with serving(penstock.open(tmp_path / "empty")) as server:
         tab.open(server.address)
         tab.until("document.querySelector('#content .empty') !== null")
-        tab.until("document.querySelectorAll('.chart p').length === 3")
         assert texts(tab, "#content") == ["There are no records and no documents."]
+        show_charts(tab, server)
+        assert texts(tab, ".charts .chart p")[1:] == ["There is nothing to draw."] * 2
 
 
 def test_a_server_that_ended_is_told(tab: Browser, tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ class IdDecoder:
         self._twofold = {
             number
             for number, each in added.items()
-            if _spelled(each.content) not in (None, each.content.encode())
+            if spelled(each.content) not in (None, each.content.encode())
             and library.model.token_to_id(each.content) == number
         }
         self.special = frozenset(number for number, each in added.items() if each.special)
@@ -82,7 +82,7 @@ class IdDecoder:
     def _of(self, number: int) -> bytes | None:
         if number not in self._bytes:
             token = self._library.id_to_token(number)
-            self._bytes[number] = self._added.get(number, None if token is None else _spelled(token))
+            self._bytes[number] = self._added.get(number, None if token is None else spelled(token))
         return self._bytes[number]
 
     def _changes(self, text: str) -> str:
@@ -103,7 +103,7 @@ def _byte_of_character() -> dict[str, int]:
 _BYTES = _byte_of_character()
 
 
-def _spelled(token: str) -> bytes | None:
+def spelled(token: str) -> bytes | None:
     """The bytes of a token of the vocabulary; None: it stands for none."""
     try:
         return bytes(map(_BYTES.__getitem__, token))

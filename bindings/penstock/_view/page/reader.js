@@ -1,40 +1,20 @@
 // One window or document: its text in the colours of its spans, and a card for each span. Whatever comes from the data
 // is put in as text nodes, never as markup.
-import { visible } from "./charts.js";
+import { make, precise, table, visible } from "./dom.js";
+import { drawTokens } from "./tokens.js";
 
-const full = new Intl.NumberFormat("en", { maximumFractionDigits: 3 });
 const COLOURS = 6;
 const MOST_CARDS = 300; // of a window of many short documents
-
-/** An element with text and children. */
-export function make(name, { text, ...attributes } = {}, ...children) {
-  const made = document.createElement(name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  if (text !== undefined) made.textContent = text;
-  made.append(...children);
-  return made;
-}
-
-/** A table of a head and rows; `numbers` are the columns that are aligned right. */
-export function table(into, head, rows, numbers = []) {
-  const align = (at) => (numbers.includes(at) ? { class: "number" } : {});
-  const cell = (each, at) => (each instanceof Node ? each : make("td", { text: each, ...align(at) }));
-  const lines = rows.map((row) => make("tr", {}, ...row.map(cell)));
-  const parts = [make("tbody", {}, ...lines)];
-  if (head.length) {
-    const names = head.map((each, at) => make("th", { text: each, scope: "col", ...align(at) }));
-    parts.unshift(make("thead", {}, make("tr", {}, ...names)));
-  }
-  into.replaceChildren(...parts);
-}
 
 /** Which forms a row can be shown in. */
 export function formsOf(row) {
   const found = [];
   if (row.genes) return ["table"];
   if (row.spans.some((span) => typeof span.text === "string")) found.push("text");
+  if (row.spans.some((span) => span.pieces)) found.push("tokens");
   if (row.spans.some((span) => typeof span.ids === "string")) found.push("ids");
   if (row.table) found.push("table");
+  if (row.spans.some((span) => typeof span.ids === "string")) found.push("training");
   return found;
 }
 
@@ -54,7 +34,7 @@ export function drawRow(row, form, content, cards, open) {
   }
   // Within their own boxes: the page itself stays where it is.
   if (described.length > MOST_CARDS) {
-    const words = `The first ${full.format(MOST_CARDS)} of ${full.format(described.length)} spans: choose a smaller window.`;
+    const words = `The first ${precise(MOST_CARDS)} of ${precise(described.length)} spans: choose a smaller window.`;
     cards.append(make("li", { class: "empty", text: words }));
   }
   const show = (box, each) => box.scrollTo({ top: each.offsetTop - box.offsetTop - 10, behavior: "smooth" });
@@ -71,6 +51,10 @@ function drawContent(row, form, content) {
   if (form === "table" && row.table) {
     drawTable(row, content);
     return [];
+  }
+  if (form === "tokens" || form === "ids") {
+    const spans = row.spans.filter((span) => typeof span.ids === "string" && span.ids !== "");
+    if (spans.length) return drawTokens(spans, form, content);
   }
   const said = (span) => (form === "text" ? span.text : span.ids);
   const runs = row.spans.filter((span) => typeof said(span) === "string");
@@ -90,11 +74,11 @@ function drawContent(row, form, content) {
 function drawTable(row, content) {
   const shown = make("table");
   const begin = row.begin ?? 0;
-  const lines = row.table.rows.map((values, at) => [full.format(begin + at), ...values]);
+  const lines = row.table.rows.map((values, at) => [precise(begin + at), ...values]);
   table(shown, ["record", ...row.table.names], lines, [0, ...row.table.names.map((_, at) => at + 1)]);
   content.replaceChildren(shown);
   if (lines.length < row.table.records) {
-    const words = `The first ${full.format(lines.length)} of ${full.format(row.table.records)} records.`;
+    const words = `The first ${precise(lines.length)} of ${precise(row.table.records)} records.`;
     content.append(make("p", { class: "empty", text: words }));
   }
 }
@@ -105,13 +89,13 @@ function drawGenes(genes, content) {
   const lines = genes.rows.map((each) => {
     const bar = make("i");
     bar.style.width = `${Math.max((each.values[0] ?? 0) / most, 0) * 100}%`;
-    return [each.name ?? "–", full.format(each.gene), ...each.values.map((value) => full.format(value)),
+    return [each.name ?? "–", precise(each.gene), ...each.values.map((value) => precise(value)),
       make("td", { class: "count" }, bar)];
   });
   table(shown, ["gene", "number", ...genes.fields, ""], lines, [1, ...genes.fields.map((_, at) => at + 2)]);
   content.replaceChildren(shown);
   if (lines.length < genes.count) {
-    const words = `The ${full.format(lines.length)} largest of ${full.format(genes.count)} genes.`;
+    const words = `The ${precise(lines.length)} largest of ${precise(genes.count)} genes.`;
     content.append(make("p", { class: "empty", text: words }));
   }
 }
@@ -119,7 +103,7 @@ function drawGenes(genes, content) {
 function card(row, span, at, open) {
   const known = span.document !== undefined;
   const noun = row.genes ? "Cell" : "Document";
-  const title = make("h3", {}, make("span", { text: known ? `${noun} ${full.format(span.document)}` : "Span" }));
+  const title = make("h3", {}, make("span", { text: known ? `${noun} ${precise(span.document)}` : "Span" }));
   if (known && row.kind === "window") {
     const button = make("button", { type: "button", text: "open" });
     button.addEventListener("click", (event) => {
@@ -135,12 +119,12 @@ function card(row, span, at, open) {
 }
 
 function placeOf(row, span) {
-  const entry = `shard ${full.format(span.shard)}, entry ${full.format(span.entry)}`;
+  const entry = `shard ${precise(span.shard)}, entry ${precise(span.entry)}`;
   if (row.kind === "document") return entry;
   const from = span.begins ? "from its beginning" :
-    span.offset === null ? "" : `from its record ${full.format(span.offset)}`;
+    span.offset === null ? "" : `from its record ${precise(span.offset)}`;
   const to = span.ends ? "to its end" : "";
-  return [`${full.format(span.start)} to ${full.format(span.stop)}`, [from, to].filter(Boolean).join(" "), entry]
+  return [`${precise(span.start)} to ${precise(span.stop)}`, [from, to].filter(Boolean).join(" "), entry]
     .filter(Boolean).join(" · ");
 }
 

@@ -1,4 +1,6 @@
 // Charts as inline SVG, drawn at the width that they have. Text of the data goes in as text nodes only.
+import { visible } from "./dom.js";
+
 const SVG = "http://www.w3.org/2000/svg";
 
 function element(name, attributes, text) {
@@ -29,8 +31,19 @@ function binary(number) {
   return `${number}${units[unit]}`;
 }
 
-/** Documents in bins of lengths that double. */
-export function drawLengths(into, found) {
+/** Makes a bar a link: by mouse and by keyboard. */
+function linked(group, label, act) {
+  if (!act) return;
+  group.classList.add("link");
+  group.setAttribute("tabindex", "0");
+  group.setAttribute("role", "button");
+  group.setAttribute("aria-label", label);
+  group.addEventListener("click", act);
+  group.addEventListener("keydown", (event) => event.key === "Enter" && act());
+}
+
+/** Documents in bins of lengths that double; `open(bin)` is called for one that is chosen. */
+export function drawLengths(into, found, open) {
   const bins = found.bins;
   const height = 300;
   const { svg, width } = canvas(into, height, `Histogram of the lengths of ${full.format(found.sampled)} documents`);
@@ -53,6 +66,7 @@ export function drawLengths(into, found) {
         y: height - bottom - tall, height: bin.documents ? Math.max(tall, 1) : 0,
       }),
     );
+    if (bin.documents) linked(group, said, open && (() => open(bin)));
     if (number % labelled === 0) {
       group.append(element("text", { x: x + 1, y: height - 7 }, binary(bin.from)));
     }
@@ -62,11 +76,6 @@ export function drawLengths(into, found) {
     }
     svg.append(group);
   });
-}
-
-/** A token so that blanks and line ends can be seen. */
-export function visible(text) {
-  return text.replaceAll(" ", "␣").replaceAll("\n", "⏎").replaceAll("\t", "⇥").replaceAll("\r", "␍");
 }
 
 /** The most frequent tokens, or genes: a bar each. */
@@ -118,4 +127,59 @@ export function drawRanks(into, found) {
     );
   }
   svg.append(element("polyline", { points: found.ranks.map(([rank, count]) => `${x(rank)},${y(count)}`).join(" ") }));
+}
+
+/** Bars with a name, a number and a share each; `open(bar)` is called for one that is chosen. */
+export function drawShares(into, bars, valueOf, total, open) {
+  const line = 21;
+  const { svg, width } = canvas(into, bars.length * line + 4, "Shares");
+  const longest = Math.max(...bars.map((bar) => bar.name.length), 1);
+  const names = Math.min(longest * 7.4 + 14, width * 0.38);
+  const fits = Math.floor((names - 14) / 7.4 + 0.01);
+  const room = width - names - 118;
+  const most = Math.max(...bars.map(valueOf), 1);
+  bars.forEach((bar, number) => {
+    const y = number * line;
+    const value = valueOf(bar);
+    const share = `${((100 * value) / Math.max(total, 1)).toFixed(1)} %`;
+    const long = value ? Math.max((value / most) * room, 1) : 0;
+    const group = element("g", {});
+    group.append(
+      element("title", {}, `${bar.name}: ${full.format(value)}, ${share}`),
+      element("rect", { class: "reach", x: 0, y, width, height: line }),
+      element("text", { class: "name", x: 0, y: y + 15 }, bar.name.length > fits ? `${bar.name.slice(0, fits - 1)}…` : bar.name),
+      element("rect", { class: "bar", x: names, y: y + 4, width: long, height: line - 7, rx: 2 }),
+      element("text", { x: names + long + 6, y: y + 15 }, `${short.format(value)} · ${share}`),
+    );
+    linked(group, `${bar.name}: ${share}`, open && value && (() => open(bar)));
+    svg.append(group);
+  });
+}
+
+/** Two histograms of lengths on one axis, as shares of each one's documents. */
+export function drawTwoLengths(into, one, other) {
+  const height = 220;
+  const { svg, width } = canvas(into, height, "Lengths of documents in both datasets, as shares");
+  const [left, bottom, top] = [4, 22, 8];
+  const starts = [...new Set([...one.bins, ...other.bins].map((bin) => bin.from))].sort((a, b) => a - b);
+  const share = (found, from) => (found.bins.find((bin) => bin.from === from)?.documents ?? 0) / Math.max(found.sampled, 1);
+  const most = Math.max(...starts.flatMap((from) => [share(one, from), share(other, from)]), 1e-9);
+  const step = (width - left * 2) / Math.max(starts.length, 1);
+  const labelled = Math.ceil(starts.length / Math.floor(width / 46));
+  svg.append(element("line", { x1: 0, x2: width, y1: height - bottom, y2: height - bottom }));
+  starts.forEach((from, number) => {
+    const group = element("g", {});
+    const x = left + number * step;
+    const said = [one, other].map((found) => `${(100 * share(found, from)).toFixed(1)} %`).join(" and ");
+    group.append(element("title", {}, `from ${full.format(from)} records: ${said}`), element("rect", { class: "reach", x, y: 0, width: step, height }));
+    [one, other].forEach((found, side) => {
+      const tall = (share(found, from) / most) * (height - bottom - top);
+      group.append(element("rect", {
+        class: side ? "bar second" : "bar", x: x + 1 + side * (step / 2 - 1), width: Math.max(step / 2 - 2, 1),
+        y: height - bottom - tall, height: tall, rx: 2,
+      }));
+    });
+    if (number % labelled === 0) group.append(element("text", { x: x + 1, y: height - 7 }, binary(from)));
+    svg.append(group);
+  });
 }

@@ -1,0 +1,117 @@
+"""Documents with equal records, found by a hash of each and compared in full before they are told."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock._base.errors import InvalidArgumentError
+from penstock._view.exhibit import Exhibit
+from penstock._view.reading import document_pieces
+from penstock._view.rows import Wanted, numbers
+
+MOST_DOCUMENTS = 20_000_000
+"""Documents that are compared: 16 bytes of each are held in memory."""
+_MOST_GROUPS = 100
+_MOST_COMPARED = 1000  # documents of a group, against its first one
+_MOST_LISTED = 20
+_LONGEST = 1 << 22  # records of a document that is compared in full
+_SECONDS = 0.2
+_ODD = np.uint64(0x9E3779B97F4A7C15)
+_MULTIPLIER = np.uint64(0xD6E8FEB86659FD93)
+
+
+def duplicates(exhibit: Exhibit, wanted: Wanted) -> Generator[dict[str, Any]]:
+    """{"progress": …} and at the end {"groups": [{documents, count, length}], …}, the largest groups first.
+
+    Raises:
+        InvalidArgumentError: no documents of ids, or too many.
+    """
+    field = exhibit.decoder.field
+    if field is None or exhibit.dataset.mode == "opaque":
+        raise InvalidArgumentError("its records have no field of ids to compare")
+    chosen = numbers(exhibit, wanted.chosen)
+    if len(chosen) > MOST_DOCUMENTS:
+        raise InvalidArgumentError(
+            f"{len(chosen):,} documents: at most {MOST_DOCUMENTS:,} are compared: choose some by a condition"
+        )
+    return _found(exhibit, field, chosen)
+
+
+def _found(exhibit: Exhibit, field: str, chosen: npt.NDArray[np.int64] | range) -> Generator[dict[str, Any]]:
+    begun = last = time.monotonic()
+    hashes = np.zeros(len(chosen), np.uint64)
+    lengths = np.zeros(len(chosen), np.int64)
+    tokens = 0
+    for piece in document_pieces(exhibit.dataset, field, chosen, 0, 0, exhibit.first_record):
+        assert piece.documents is not None
+        rows = slice(piece.first, piece.first + len(piece.documents))
+        hashes[rows] += _sums(piece.tokens, piece.offsets, piece.begin)
+        lengths[rows] += np.diff(piece.offsets)
+        tokens += len(piece.tokens)
+        now = time.monotonic()
+        if now - last >= _SECONDS:
+            last = now
+            yield {"progress": {"done": piece.done, "of": len(chosen), "noun": "documents", "tokens": tokens,
+                                "seconds": now - begun}}  # fmt: skip
+    groups, told = _groups(exhibit, field, chosen, hashes, lengths)
+    yield {"groups": groups, **told, "documents": len(chosen), "seconds": time.monotonic() - begun}
+
+
+def _sums(tokens: npt.NDArray[Any], offsets: npt.NDArray[np.int64], begin: int) -> npt.NDArray[np.uint64]:
+    """A hash of each document, uint64: a sum over its tokens and their places, so that parts of one add up."""
+    starts = offsets[:-1]
+    places = np.arange(begin, begin + len(tokens), dtype=np.int64) - np.repeat(starts, np.diff(offsets))
+    mixed = (tokens.astype(np.uint64) + np.uint64(1)) * _MULTIPLIER + places.astype(np.uint64) * _ODD
+    mixed ^= mixed >> np.uint64(29)
+    mixed *= _MULTIPLIER
+    mixed ^= mixed >> np.uint64(32)
+    sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(mixed)])  # wraps, and so do differences
+    found: npt.NDArray[np.uint64] = sums[offsets[1:]] - sums[starts]
+    return found
+
+
+def _groups(
+    exhibit: Exhibit,
+    field: str,
+    chosen: npt.NDArray[np.int64] | range,
+    hashes: npt.NDArray[np.uint64],
+    lengths: npt.NDArray[np.int64],
+) -> tuple[list[dict[str, Any]], dict[str, int]]:
+    """The largest groups of equal documents; how many there are, and documents beside the first of each."""
+    filled = np.flatnonzero(lengths)
+    empty = len(lengths) - len(filled)
+    order = filled[np.lexsort((lengths[filled], hashes[filled]))]  # stable: the first of a group is its least number
+    same = (hashes[order[1:]] == hashes[order[:-1]]) & (lengths[order[1:]] == lengths[order[:-1]])
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], same, [False]]).astype(np.int8)))
+    begins, ends = edges[::2], edges[1::2] + 1
+    largest = np.argsort(begins - ends, kind="stable")
+    groups = []
+    for at in largest[:_MOST_GROUPS].tolist():
+        members = order[begins[at] : ends[at]]
+        first = members[:_MOST_COMPARED]
+        length = int(lengths[first[0]])
+        equal = _equal(exhibit, field, first if isinstance(chosen, range) else chosen[first], length)
+        if len(equal) > 1:
+            groups.append({"documents": equal[:_MOST_LISTED].tolist(), "count": len(members), "length": length})
+    told = {"count": len(largest), "extra": int((ends - begins - 1).sum()), "empty": empty}
+    return groups, told
+
+
+def _equal(exhibit: Exhibit, field: str, documents: npt.NDArray[np.int64], length: int) -> npt.NDArray[np.int64]:
+    """Those of the documents whose records are those of the first."""
+    if length > _LONGEST:
+        return documents
+    step = max(_LONGEST // max(length, 1), 1)
+    view = exhibit.dataset.documents(metadata=False)
+    first = view.read(documents[:1])[field]
+    found = []
+    for at in range(0, len(documents), step):
+        some = documents[at : at + step]
+        rows = view.read(some)[field].reshape(len(some), length)
+        found.append(some[(rows == first).all(axis=1)])
+    return np.concatenate(found)

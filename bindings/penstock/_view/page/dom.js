@@ -1,0 +1,62 @@
+// Elements and numbers. Whatever comes from the data is put in as text nodes, never as markup.
+const plain = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
+const exact = new Intl.NumberFormat("en", { maximumFractionDigits: 3 });
+
+export const at = (id) => document.getElementById(id);
+export const number = (value) => plain.format(typeof value === "string" ? BigInt(value) : value);
+export const precise = (value) => exact.format(value);
+export const percent = (part, of) => `${plain.format(of ? (100 * part) / of : 0)} %`;
+export const counted = (count, noun) => `${number(count)} ${noun}${count === 1 ? "" : "s"}`;
+
+/** A size as number and unit. */
+export function bytes(count) {
+  const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+  let unit = 0;
+  while (count >= 1024 && unit + 1 < units.length) {
+    count /= 1024;
+    unit += 1;
+  }
+  return [unit === 0 ? String(count) : plain.format(count), units[unit]];
+}
+
+/** An element with text and children. */
+export function make(name, { text, ...attributes } = {}, ...children) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  if (text !== undefined) made.textContent = text;
+  made.append(...children);
+  return made;
+}
+
+/** A button that does something. */
+export function button(text, act, attributes = {}) {
+  const made = make("button", { type: "button", text, ...attributes });
+  made.addEventListener("click", act);
+  return made;
+}
+
+/** A table of a head and rows; `numbers` are the columns that are aligned right. */
+export function table(into, head, rows, numbers = []) {
+  const align = (place) => (numbers.includes(place) ? { class: "number" } : {});
+  const cell = (each, place) => (each instanceof Node ? each : make("td", { text: each, ...align(place) }));
+  const lines = rows.map((row) => make("tr", {}, ...row.map(cell)));
+  const parts = [make("tbody", {}, ...lines)];
+  if (head.length) {
+    const names = head.map((each, place) => make("th", { text: each, scope: "col", ...align(place) }));
+    parts.unshift(make("thead", {}, make("tr", {}, ...names)));
+  }
+  into.replaceChildren(...parts);
+}
+
+/** A text so that blanks and line ends can be seen. */
+export function visible(text) {
+  return text.replaceAll(" ", "␣").replaceAll("\n", "⏎").replaceAll("\t", "⇥").replaceAll("\r", "␍");
+}
+
+/** What was typed as a number, without separators. */
+export const whole = (input) => input.value.trim().replaceAll(/[,_\s]/g, "");
+
+export function complain(error) {
+  at("problem").textContent = error.message;
+  at("problem").hidden = false;
+}

@@ -1,0 +1,189 @@
+// The page of one window or document: where it is, how to go on from it, and the forms in which it is shown.
+import { ask, go, state } from "./address.js";
+import { at, make, number, whole } from "./dom.js";
+import { drawRow, formsOf } from "./reader.js";
+import { drawTraining } from "./training.js";
+
+let facts = null;
+let row = null; // that is shown
+let shown = ""; // the question that it answers
+let asked = 0; // number of the latest question: answers to earlier ones are dropped
+
+const toIndex = (index) => go({ index, position: undefined, record: undefined, part: undefined, row: undefined });
+const toPosition = (position) => go({ position, index: undefined, record: undefined, part: undefined, row: undefined });
+
+/** Draws the window or document that the address says. */
+export async function showRow(found) {
+  if (facts !== found) row = null;
+  facts = found;
+  const wanted = state();
+  const mine = ++asked;
+  const dataset = facts.number;
+  const kind = wanted.get("kind") ?? firstKind();
+  if (kind === null) {
+    drawNoRow(wanted);
+    at("content").replaceChildren(make("p", { class: "empty", text: "There are no records and no documents." }));
+    return;
+  }
+  const place = ["position", "record"].find((each) => wanted.has(each)) ?? "index";
+  const query = { dataset, kind, window: windowSize(wanted), [place]: wanted.get(place) ?? "0" };
+  const asks = { ...query, seed: wanted.get("seed") ?? "0", part: wanted.get("part") ?? "0" };
+  try {
+    if (row === null || shown !== JSON.stringify(asks)) {
+      const answer = await ask("row", asks);
+      if (mine !== asked) return;
+      row = answer;
+      shown = JSON.stringify(asks);
+    }
+    await draw(wanted, () => mine === asked);
+  } catch (error) {
+    if (mine !== asked) return;
+    if (row === null) drawNoRow(wanted);
+    throw error;
+  }
+}
+
+/** Nothing to see yet, but fields to ask again with. */
+function drawNoRow(wanted) {
+  at("row-title").textContent = at("row-place").textContent = "";
+  at("content").replaceChildren();
+  at("spans").replaceChildren();
+  at("forms").hidden = at("parts").hidden = at("training").hidden = true;
+  drawKinds();
+  const kind = wanted.get("kind") ?? firstKind();
+  for (const button of at("kinds").children) button.setAttribute("aria-pressed", button.dataset.kind === kind);
+  at("of-window").hidden = at("by").hidden = kind !== "window";
+  at("window").value = windowSize(wanted);
+}
+
+function drawKinds() {
+  const [windows, documents] = at("kinds").children;
+  windows.disabled = facts.records === 0 || facts.mode === "opaque";
+  documents.disabled = !facts.documents;
+  documents.textContent = facts.cells ? "Cells" : "Documents";
+  documents.title = facts.no_documents;
+}
+
+function firstKind() {
+  if (facts.documents && (facts.cells || facts.mode === "opaque")) return "document";
+  return facts.records ? "window" : facts.documents ? "document" : null;
+}
+
+function windowSize(wanted) {
+  return wanted.get("window") ?? String(Math.max(Math.min(256, facts.records), 1));
+}
+
+async function draw(wanted, isCurrent) {
+  const forms = formsOf(row);
+  const form = forms.includes(wanted.get("form")) ? wanted.get("form") : forms[0];
+  for (const button of at("forms").children) {
+    button.hidden = !forms.includes(button.dataset.form);
+    button.setAttribute("aria-pressed", button.dataset.form === form);
+  }
+  at("forms").hidden = forms.length < 2;
+  drawKinds();
+  for (const button of at("kinds").children) button.setAttribute("aria-pressed", button.dataset.kind === row.kind);
+  const noun = row.kind === "window" ? "Window" : facts.cells ? "Cell" : "Document";
+  at("row-title").textContent = `${noun} ${number(row.index)}`;
+  at("row-place").textContent = placeOf();
+  at("of-window").hidden = row.kind !== "window";
+  at("window").value = row.window;
+  at("number").setAttribute("aria-label", `${noun} number`);
+  at("number").value = row.index;
+  at("by").value = "index";
+  at("by").hidden = row.kind !== "window";
+  at("seed").value = row.seed;
+  at("position").value = row.position;
+  at("previous").disabled = row.index === 0;
+  at("next").disabled = row.index + 1 >= row.count;
+  at("earlier").disabled = row.position === "0";
+  drawParts(form);
+  at("training").hidden = form !== "training";
+  if (form === "training") {
+    await drawTraining(facts, row, isCurrent);
+    if (!isCurrent()) return;
+  } else {
+    drawRow(row, form, at("content"), at("spans"), (document) =>
+      go({ kind: "document", index: document, position: undefined, record: undefined, part: undefined, row: undefined }));
+  }
+  at("reader").dataset.ready = `${row.kind} ${row.index}`;
+}
+
+function placeOf() {
+  const words = [`of ${number(row.count)}`];
+  if (row.genes) {
+    const sums = row.genes.fields.map((name, each) => `${name} ${number(row.genes.sums[each])} in all`);
+    words.push(`${number(row.genes.count)} genes`, ...sums);
+  } else if (row.first_record !== undefined) {
+    words.push(`${number(row.records)} records from ${number(row.first_record)} on`);
+  }
+  if (row.kind === "window") words.push(`${number(row.spans.filter((span) => span.shard !== undefined).length)} spans`);
+  const epoch = row.epoch === "0" ? "" : ` (epoch ${number(row.epoch)})`;
+  words.push(`position ${number(row.position)}${epoch} in the order of seed ${row.seed}`);
+  return words.join(" · ");
+}
+
+function drawParts(form) {
+  const parts = row.kind === "document" ? Math.ceil(row.records / facts.part) : 1;
+  at("parts").hidden = parts <= 1 || Boolean(row.genes) || form === "training";
+  if (at("parts").hidden) return;
+  const part = row.begin / facts.part;
+  const end = Math.min(row.begin + facts.part, row.records);
+  at("part").textContent = `part ${number(part + 1)} of ${number(parts)}: records ${number(row.begin)} to ${number(end)}`;
+  at("part-before").disabled = part === 0;
+  at("part-after").disabled = part + 1 >= parts;
+  at("part-before").onclick = () => go({ part: part - 1 });
+  at("part-after").onclick = () => go({ part: part + 1 });
+}
+
+// ---- what the user does
+
+const step = (by) => row && row.index + by >= 0 && row.index + by < row.count && toIndex(row.index + by);
+const move = (by) => row && BigInt(row.position) + by >= 0n && toPosition(String(BigInt(row.position) + by));
+
+at("previous").addEventListener("click", () => step(-1));
+at("next").addEventListener("click", () => step(1));
+at("earlier").addEventListener("click", () => move(-1n));
+at("later").addEventListener("click", () => move(1n));
+at("search").addEventListener("submit", (event) => {
+  event.preventDefault();
+  const wanted = { index: undefined, record: undefined, position: undefined, part: undefined, row: undefined, window: whole(at("window")) };
+  const by = at("by").hidden ? "index" : at("by").value;
+  // Windows of another size have other numbers: stay at the record that is looked at.
+  const is_resized = row && row.kind === "window" && wanted.window !== String(row.window);
+  if (is_resized && by === "index" && whole(at("number")) === String(row.index)) wanted.record = row.first_record;
+  else wanted[by] = whole(at("number"));
+  go(wanted);
+});
+at("order").addEventListener("submit", (event) => {
+  event.preventDefault();
+  const seed = whole(at("seed"));
+  // Another seed alone: stay where one is, and see its place in that order.
+  if (row && seed !== row.seed && whole(at("position")) === row.position) {
+    go({ seed, index: row.index, position: undefined, record: undefined });
+  } else {
+    go({ seed, position: whole(at("position")), index: undefined, record: undefined, part: undefined });
+  }
+});
+at("kinds").addEventListener("click", (event) => {
+  const { kind } = event.target.dataset;
+  if (!kind || (row && row.kind === kind)) return;
+  // From a window to its first document and back: to what is looked at already.
+  const place = { index: "0", record: undefined, position: undefined, part: undefined, row: undefined };
+  if (row && kind === "document" && row.spans[0]?.document !== undefined) place.index = row.spans[0].document;
+  if (row && kind === "window" && row.first_record < Math.floor(facts.records / row.window) * row.window) {
+    Object.assign(place, { index: undefined, record: row.first_record });
+  }
+  go({ kind, ...place });
+});
+at("forms").addEventListener("click", (event) => {
+  if (event.target.dataset.form) go({ form: event.target.dataset.form }, true);
+});
+
+/** Keys of this page; true where one was its own. */
+export function readKey(key) {
+  if (key === "ArrowLeft") step(-1);
+  else if (key === "ArrowRight") step(1);
+  else return false;
+  return true;
+}

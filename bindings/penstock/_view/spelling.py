@@ -1,0 +1,79 @@
+"""The bytes that each id of a tokenizer stands for: for token boundaries, and to search text without decoding it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock._from.text.decoding import spelled
+
+_BYTE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
+
+
+class Spelling:
+    """What ids stand for; any thread.
+
+    Attributes:
+        special: ids that are no text: ends of documents, masks, roles.
+    """
+
+    def __init__(self, library: Any, data: bytes) -> None:
+        """Of a tokenizer.json, `data`, and what the library tokenizers made of it."""
+        content = json.loads(data)
+        added = library.get_added_tokens_decoder()
+        self.special = frozenset(number for number, each in added.items() if each.special)
+        steps = json.dumps([content.get("pre_tokenizer"), content.get("decoder")])
+        is_bytes = '"ByteLevel"' in steps
+        decoder = content.get("decoder") or {}
+        prefix = decoder.get("prefix", "##") if decoder.get("type") == "WordPiece" else None
+        words: dict[int, bytes] = {}
+        for token, number in library.get_vocab(with_added_tokens=False).items():
+            words[number] = _bytes_of(token, is_bytes, prefix)
+        words |= {number: each.content.encode() for number, each in added.items()}
+        self._words = [words.get(number, b"") for number in range(max(words, default=-1) + 1)]
+        self._lengths = np.array([*map(len, self._words), 0], np.int64)  # the last one is of all ids beyond
+        self._starts = np.cumsum(self._lengths) - self._lengths
+        self._flat = np.frombuffer(b"".join(self._words), np.uint8)
+
+    def word(self, number: int) -> bytes | None:
+        """The bytes of an id; None: the tokenizer does not have it."""
+        return self._words[number] if 0 <= number < len(self._words) else None
+
+    def spell(self, ids: npt.NDArray[Any]) -> tuple[bytes, npt.NDArray[np.int64]]:
+        """The bytes of ids end to end, and where each one's end: int64 [ids]."""
+        known = np.minimum(ids.astype(np.int64), len(self._words))
+        lengths = self._lengths[known]
+        ends = np.cumsum(lengths)
+        if not len(ends) or ends[-1] == 0:
+            return b"", ends
+        places = np.repeat(self._starts[known] - (ends - lengths), lengths) + np.arange(int(ends[-1]))
+        return self._flat[places].tobytes(), ends
+
+    def pieces(self, ids: Iterable[int]) -> list[str]:
+        """The text of each id; bytes that are no whole characters stand as ‹E6 97›, unknown ids as ‹#123›."""
+        return [self._piece(each) for each in ids]
+
+    def _piece(self, number: int) -> str:
+        word = self.word(number)
+        if word is None:
+            return f"‹#{number}›"
+        try:
+            return word.decode()
+        except UnicodeDecodeError:
+            return f"‹{word.hex(' ').upper()}›"
+
+
+def _bytes_of(token: str, is_bytes: bool, prefix: str | None) -> bytes:
+    if is_bytes:
+        found = spelled(token)
+        return token.encode() if found is None else found
+    if byte := _BYTE.fullmatch(token):
+        return bytes([int(byte[1], 16)])
+    if prefix is not None:
+        return (token.removeprefix(prefix) if token.startswith(prefix) else f" {token}").encode()
+    return token.replace("▁", " ").encode()
