@@ -20,8 +20,10 @@ ATTACK = "<script>document.hacked=1</script><img src=x onerror='document.hacked=
 
 
 @contextmanager
-def serving(*datasets: penstock.Dataset, tokenizer: str | None = None) -> Iterator[ViewServer]:
-    server = ViewServer([Exhibit((each.path,), each, tokenizer) for each in datasets])
+def serving(
+    *datasets: penstock.Dataset, tokenizer: str | None = None, mixture: tuple[str, penstock.Mixture] | None = None
+) -> Iterator[ViewServer]:
+    server = ViewServer([Exhibit((each.path,), each, tokenizer) for each in datasets], mixture=mixture)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     try:
@@ -48,6 +50,14 @@ def ask(server: ViewServer, name: str, **query: Any) -> Any:
     value = json.loads(body)
     assert status == 200, value
     return value
+
+
+def lines(server: ViewServer, name: str, **query: Any) -> list[Any]:
+    """The lines of an answer that comes line by line."""
+    status, _, body = get(server, f"api/{name}?{urlencode(query)}")
+    found = [json.loads(line) for line in body.splitlines()]
+    assert status == 200 and not any("error" in each for each in found), found
+    return found
 
 
 def refusal(server: ViewServer, name: str, **query: Any) -> str:

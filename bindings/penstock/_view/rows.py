@@ -11,6 +11,7 @@ import numpy.typing as npt
 from penstock import _native
 from penstock._base.errors import InvalidArgumentError
 from penstock._view.records import cell_text, ids_text, is_cells, pairs_of
+from penstock._view.sorting import order_of
 
 if TYPE_CHECKING:
     from penstock._view.exhibit import Exhibit
@@ -92,9 +93,7 @@ def _sorted(exhibit: Exhibit, wanted: Wanted) -> npt.NDArray[np.int64] | range:
             values = _ranks(values, column._categories, wanted.descending)
     else:
         raise InvalidArgumentError(f'sort={wanted.sort!r:.80}: must be "document", "length" or "column.NAME"')
-    if wanted.descending:  # stable, and what has no value comes last either way
-        values = -values if values.dtype.kind == "f" else ~values
-    order = np.argsort(values, kind="stable")
+    order = order_of(values, wanted.descending)
     return order if isinstance(chosen, range) else chosen[order]
 
 

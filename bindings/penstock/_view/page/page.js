@@ -31,8 +31,8 @@ async function show() {
       const found = await ask("facts", { dataset });
       if (mine !== asked) return;
       facts = { ...found, number: dataset };
-      drawHead();
     }
+    drawHead();
     const shown = tab();
     drawTab(shown);
     if (shown !== "search") stop();
@@ -155,7 +155,11 @@ addEventListener("resize", () => {
 
 async function start() {
   try {
-    [names, mixture] = await Promise.all([ask("datasets"), ask("mixture")]);
+    const dataset = wanted("dataset", "0");
+    const first = ask("facts", { dataset }).catch(() => null); // what is wrong with it is told by `show`
+    let found;
+    [names, mixture, found] = await Promise.all([ask("datasets"), ask("mixture"), first]);
+    if (found) facts = { ...found, number: dataset };
     at("choose").hidden = names.length < 2;
     at("dataset").replaceChildren(...names.map((name, value) => make("option", { text: name, value })));
   } catch (error) {
