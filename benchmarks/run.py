@@ -46,6 +46,7 @@ import token_files
 import training
 import transforms
 import uneven
+import view
 import where
 import writing
 from record import Record, texts
@@ -90,6 +91,7 @@ MEASUREMENTS = {
     "uneven": uneven.measure,
     "cache": local_cache.measure,
     "where": where.measure,
+    "view": view.measure,
 }
 
 

@@ -65,6 +65,7 @@ class Size:
     id_tokens: int  # of files of ids
     cells: int
     where_documents: int
+    view_documents: int
 
 
 FULL = Size(
@@ -95,6 +96,7 @@ FULL = Size(
     id_tokens=250_000_000,
     cells=50_000,
     where_documents=100_000_000,
+    view_documents=10_000_000,
 )
 QUICK = Size(
     tokens=1 << 20,
@@ -124,6 +126,7 @@ QUICK = Size(
     id_tokens=10_000,
     cells=100,
     where_documents=10_000,
+    view_documents=10_000,
 )
 
 

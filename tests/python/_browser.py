@@ -110,11 +110,16 @@ class Browser:
         return json.loads(message)
 
 
+def program() -> str | None:
+    """The browser of this machine; None: there is none."""
+    return next((found for name in _NAMES if (found := shutil.which(name))), None)
+
+
 @contextmanager
 def browser(folder: Path) -> Iterator[Browser]:
     """A browser whose profile and log are in `folder`; skips the test where there is none."""
-    program = next((found for name in _NAMES if (found := shutil.which(name))), None)
-    if program is None:
+    found = program()
+    if found is None:
         pytest.skip(f"no browser: none of {', '.join(_NAMES)} is installed")
     theirs_in, ours_out = os.pipe()
     ours_in, theirs_out = os.pipe()
@@ -130,7 +135,7 @@ def browser(folder: Path) -> Iterator[Browser]:
         *(["--no-sandbox"] if os.geteuid() == 0 else []),
     ]
     # It reads what it is told from descriptor 3 and answers on 4.
-    command = ["bash", "-c", f'exec "$@" 3<&{theirs_in} 4>&{theirs_out}', "bash", program, *options]
+    command = ["bash", "-c", f'exec "$@" 3<&{theirs_in} 4>&{theirs_out}', "bash", found, *options]
     with (folder / "browser.log").open("wb") as log:
         process = subprocess.Popen(command, pass_fds=(theirs_in, theirs_out), stdout=log, stderr=log)
     os.close(theirs_in)

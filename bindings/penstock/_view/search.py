@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from penstock._base.errors import InvalidArgumentError
 from penstock._view.exhibit import Exhibit
-from penstock._view.reading import Piece, document_pieces, stream_pieces
+from penstock._view.reading import Piece, document_pieces, entries, stream_pieces
 from penstock._view.rows import Wanted, numbers
 
 MOST_HITS = 100
@@ -21,7 +21,6 @@ MOST_HITS = 100
 _LONGEST = 1000  # characters of what is searched
 _SECONDS = 0.2  # between two reports of progress
 _AROUND = 60  # bytes, or a fifth as many tokens, that are shown before and after a hit
-_ENTRIES = 4096
 
 Find = Callable[[Piece], Generator[dict[str, Any]]]
 
@@ -36,7 +35,7 @@ def search(
         look: "text", "ids" or "metadata".
         text: what is looked for; of ids, numbers.
         any_case: whether A to Z are a to z; not of ids.
-        wanted: among which documents, in their order.
+        wanted: among which documents; they come in the dataset's order.
         start: how many documents (of a stream without them: records) are passed over.
 
     Raises:
@@ -47,7 +46,7 @@ def search(
     if len(text) > _LONGEST:
         raise InvalidArgumentError(f"{len(text):,} characters: at most {_LONGEST:,} can be looked for")
     if look == "metadata":
-        chosen = numbers(exhibit, wanted)
+        chosen = numbers(exhibit, wanted.chosen)
         return _reported(_in_metadata(exhibit, text, any_case, chosen, start), start, len(chosen), "documents")
     if look == "text":
         find, overlap = _text_finder(exhibit, text, any_case)
@@ -62,7 +61,7 @@ def search(
         pieces = stream_pieces(exhibit.dataset, field, start, overlap)
         of, noun = exhibit.dataset.records, "records"
     else:
-        chosen = numbers(exhibit, wanted)
+        chosen = numbers(exhibit, wanted.chosen)
         pieces = document_pieces(exhibit.dataset, field, chosen, start, overlap, exhibit.first_record)
         of, noun = len(chosen), "documents"
     return _reported(_in_pieces(pieces, find), start, of, noun)
@@ -181,28 +180,19 @@ def _hit(piece: Piece, row: int, at: int, texts: list[str]) -> dict[str, Any]:
 
 def _in_metadata(
     exhibit: Exhibit, text: str, any_case: bool, chosen: npt.NDArray[np.int64] | range, start: int
-) -> Generator[dict[str, Any]]:
-    dataset = exhibit.dataset
-    view = dataset.documents()
-    if dataset.mode != "opaque" and not view._source.fields_apart:
-        view = view.padded(to=1)  # entries are wanted, not records
-    flags = re.IGNORECASE if any_case else 0
-    escaped = _json_text(text)
-    either = {text.encode("utf-8", "replace"), escaped.encode()}
-    pattern = re.compile(b"|".join(map(re.escape, sorted(either))), flags)
-    for at in range(start, len(chosen), _ENTRIES):
-        some = np.asarray(chosen[at : at + _ENTRIES], np.int64)
-        for span in view.read(some).spans:
-            raw = bytes(span.raw)
+) -> Iterator[dict[str, Any]]:
+    either = {text.encode("utf-8", "replace"), _json_text(text).encode()}
+    pattern = re.compile(b"|".join(map(re.escape, sorted(either))), re.IGNORECASE if any_case else 0)
+    at = start
+    for some, done in entries(exhibit.dataset, chosen, start, exhibit.first_record):
+        for number, raw in some:
+            at += 1
             if found := pattern.search(raw):
                 low, high = found.span()
                 parts = raw[max(low - _AROUND, 0) : low], raw[low:high], raw[high : high + _AROUND]
                 said = dict(zip(("before", "text", "after"), map(_text, parts), strict=True))
-                yield {
-                    "hit": {"document": int(some[span.row]), "record": None, **said},
-                    "next": at + span.row + 1,
-                }
-        yield {"done": at + len(some)}
+                yield {"hit": {"document": number, "record": None, **said}, "next": at}
+        yield {"done": done}
 
 
 def _json_text(text: str) -> str:

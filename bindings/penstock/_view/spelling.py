@@ -35,24 +35,18 @@ class Spelling:
         for token, number in library.get_vocab(with_added_tokens=False).items():
             words[number] = _bytes_of(token, is_bytes, prefix)
         words |= {number: each.content.encode() for number, each in added.items()}
-        self._words = [words.get(number, b"") for number in range(max(words, default=-1) + 1)]
-        self._lengths = np.array([*map(len, self._words), 0], np.int64)  # the last one is of all ids beyond
-        self._starts = np.cumsum(self._lengths) - self._lengths
-        self._flat = np.frombuffer(b"".join(self._words), np.uint8)
+        self._count = max(words, default=-1) + 1
+        self._words = [words.get(number, b"") for number in range(self._count + 1)]  # the last one: of all ids beyond
+        self._lengths = np.array(list(map(len, self._words)), np.int64)
 
     def word(self, number: int) -> bytes | None:
         """The bytes of an id; None: the tokenizer does not have it."""
-        return self._words[number] if 0 <= number < len(self._words) else None
+        return self._words[number] if 0 <= number < self._count else None
 
     def spell(self, ids: npt.NDArray[Any]) -> tuple[bytes, npt.NDArray[np.int64]]:
         """The bytes of ids end to end, and where each one's end: int64 [ids]."""
-        known = np.minimum(ids.astype(np.int64), len(self._words))
-        lengths = self._lengths[known]
-        ends = np.cumsum(lengths)
-        if not len(ends) or ends[-1] == 0:
-            return b"", ends
-        places = np.repeat(self._starts[known] - (ends - lengths), lengths) + np.arange(int(ends[-1]))
-        return self._flat[places].tobytes(), ends
+        known = np.minimum(ids.astype(np.int64), self._count)
+        return b"".join(map(self._words.__getitem__, known.tolist())), np.cumsum(self._lengths[known])
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
         """The text of each id; bytes that are no whole characters stand as ‹E6 97›, unknown ids as ‹#123›."""

@@ -58,6 +58,7 @@ EXPECTED: dict[str, tuple[set[str], set[tuple[str, str]]]] = {
     "uneven": ({"uneven"}, {("uneven", "ratio")}),
     "cache": ({"cache"}, {("cache", "ratio")}),
     "where": ({"where"}, {("where", "s")}),
+    "view": ({"view"}, {("view", "ms"), ("view", "s")}),
 }
 
 
@@ -107,7 +108,7 @@ def test_a_measurement_gives_its_lines_with_all_that_is_needed_to_judge_them(all
         assert line["lowest"] <= line["median"] <= line["highest"]
     without = ("permutation", "import", "opening", "shards", "ready", "columns", "metrics", "stalls", "remote",
                "shuffle", "memory", "checks", "node", "mixture", "cells", "packing", "cache", "per-shard", "draws",
-               "custom", "token-files", "text", "transforms", "where", "uneven")  # fmt: skip
+               "custom", "token-files", "text", "transforms", "where", "uneven", "view")  # fmt: skip
     assert (folder / "charts" / f"benchmark-{measurement}.svg").exists() == (measurement not in without)
     what_was_measured_is_plausible(measurement, {line["what"]: line["values"] for line in lines})
 
