@@ -67,7 +67,7 @@ def search(
     return _reported(_in_pieces(pieces, find), start, of, noun)
 
 
-def _reported(found: Generator[dict[str, Any]], start: int, of: int, noun: str) -> Generator[dict[str, Any]]:
+def _reported(found: Iterator[dict[str, Any]], start: int, of: int, noun: str) -> Generator[dict[str, Any]]:
     """Stops after enough hits, and adds the time to what is told of progress, which is told now and then."""
     begun = last = time.monotonic()
     hits, tokens = 0, 0

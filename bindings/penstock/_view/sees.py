@@ -63,6 +63,7 @@ def sees(exhibit: Exhibit, form: Form, index: int, document: int | None = None) 
         ids = np.array(batch[field][0])
         labels = np.array(batch.labels[0])
         found = [_span(exhibit, each) for each in batch.spans.of_row(0)] if exhibit.dataset.layout else []
+    spelling = exhibit.decoder.spelling
     places = np.full(len(labels), -1 if found else 0, np.int64)
     for number, each in enumerate(found):
         places[each["start"] : each["stop"]] = number
@@ -74,7 +75,7 @@ def sees(exhibit: Exhibit, form: Form, index: int, document: int | None = None) 
         "ids": ids[: len(labels)].tolist(),
         **exhibit.tokens(ids[: len(labels)]),
         "labels": labels.tolist(),
-        "label_pieces": exhibit.tokens(np.maximum(labels, 0))["pieces"],
+        "label_pieces": None if spelling is None else [spelling.piece(max(each, 0)) for each in labels.tolist()],
         "documents": places.tolist(),
         "spans": found,
         "waste": float(view.waste) if form.kind == "packed" else None,

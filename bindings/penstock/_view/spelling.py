@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from penstock._from.text.decoding import spelled
 
+_TOGETHER = 8  # ids that may make a character
 _BYTE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 
 
@@ -48,18 +49,35 @@ class Spelling:
         known = np.minimum(ids.astype(np.int64), self._count)
         return b"".join(map(self._words.__getitem__, known.tolist())), np.cumsum(self._lengths[known])
 
-    def pieces(self, ids: Iterable[int]) -> list[str]:
-        """The text of each id; bytes that are no whole characters stand as ‹E6 97›, unknown ids as ‹#123›."""
-        return [self._piece(each) for each in ids]
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        """The text of each id; unknown ones stand as ‹#123›.
 
-    def _piece(self, number: int) -> str:
-        word = self.word(number)
-        if word is None:
-            return f"‹#{number}›"
-        try:
-            return word.decode()
-        except UnicodeDecodeError:
-            return f"‹{word.hex(' ').upper()}›"
+        Where only several ids make a character, the first has it and the others stand as ‥; bytes that are no text
+        stand as ‹E6 97›.
+        """
+        found: list[str] = []
+        while len(found) < len(ids):
+            at = len(found)
+            word = self.word(ids[at])
+            if word is None:
+                found.append(f"‹#{ids[at]}›")
+                continue
+            for end in range(at + 1, min(at + _TOGETHER, len(ids)) + 1):
+                try:
+                    text = b"".join(self.word(each) or b"" for each in ids[at:end]).decode()
+                except UnicodeDecodeError as error:
+                    if error.reason == "unexpected end of data":
+                        continue
+                    break
+                found += [text, *["‥"] * (end - at - 1)]
+                break
+            if len(found) == at:
+                found.append(f"‹{word.hex(' ').upper()}›")
+        return found
+
+    def piece(self, number: int) -> str:
+        """The text of an id that stands alone."""
+        return self.pieces([number])[0]
 
 
 def _bytes_of(token: str, is_bytes: bool, prefix: str | None) -> bytes:
