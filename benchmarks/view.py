@@ -60,7 +60,11 @@ def first_rows(path: Path) -> float:
         raise SkippedError(f"the tests' browser: {error}") from None
     if program() is None:
         raise SkippedError("no browser is installed: scripts/setup test does so on Debian")
-    with tempfile.TemporaryDirectory() as folder, serving(path) as address, browser(Path(folder)) as tab:
+    with (
+        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
+        serving(path) as address,
+        browser(Path(folder)) as tab,
+    ):
         tab.size(1280)
         tab.open(address)
         return float(tab.until(DRAWN, 60))

@@ -1,4 +1,4 @@
-"""Documents with equal records, found by a hash of each and compared in full before they are told."""
+"""Documents with the same ids in the same order, found by a hash of each and compared in full before they are told."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def duplicates(exhibit: Exhibit, wanted: Wanted) -> Generator[dict[str, Any]]:
         InvalidArgumentError: no documents of ids, or too many.
     """
     field = exhibit.decoder.field
-    if field is None or exhibit.dataset.mode == "opaque":
-        raise InvalidArgumentError("its records have no field of ids to compare")
+    if field is None or exhibit.facts["no_twins"]:
+        raise InvalidArgumentError(exhibit.facts["no_twins"])
     chosen = numbers(exhibit, wanted.chosen)
     if len(chosen) > MOST_DOCUMENTS:
         raise InvalidArgumentError(

@@ -77,6 +77,7 @@ class Exhibit:
             "no_documents": refusal,
             "no_lengths": refusal or (NO_LENGTHS if self.dataset.mode == "opaque" else ""),
             "no_tokens": "" if self.decoder.field or is_cells(self.dataset) else NO_TOKENS,
+            "no_twins": refusal or self._twins_refusal,
             "cells": is_cells(self.dataset),
             "column_list": [
                 {
@@ -150,6 +151,13 @@ class Exhibit:
         found = np.concatenate(parts) if parts else np.zeros(0, np.uint64)
         is_small = found.size == 0 or int(found.max()) < 1 << 31
         return found.astype(np.int32 if is_small else np.int64)
+
+    @property
+    def _twins_refusal(self) -> str:
+        """Why documents are not compared; empty where they are."""
+        if self.dataset.mode == "opaque" or self.decoder.field is None:
+            return "its records have no field of ids to compare"
+        return "cells are not compared: equal genes may have other counts" if is_cells(self.dataset) else ""
 
     @cached_property
     def _documents_refusal(self) -> str:

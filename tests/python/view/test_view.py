@@ -297,6 +297,30 @@ def test_the_command_shows_several_datasets_without_passwords_until_ctrl_c(tmp_p
     assert not opened.exists()
 
 
+def test_the_file_of_a_mixture_shows_its_sources(tmp_path: Path, capsys: Any) -> None:
+    for name in ("web", "code"):
+        (tmp_path / name).mkdir()
+        raw_tokens(tmp_path / name / "tokens.bin", 1000)
+    content = {name: {"path": f"{name}/tokens.bin", "dtype": "u2", "window": 10} for name in ("web", "code")}
+    file = tmp_path / "mix.json"
+    file.write_text(json.dumps({"sources": content, "stages": [{"weights": {"web": 2, "code": 1}}], "end": 60}))
+    command = [sys.executable, "-m", "penstock", "view", str(file), "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        page = json.loads(process.stdout.readline())["address"]
+        with urlopen(f"{page}api/datasets") as answer:
+            assert [each.split(":")[0] for each in json.load(answer)] == ["web", "code"]
+        with urlopen(f"{page}api/step?step=1&batch=30") as answer:
+            assert [each["rows"] for each in json.load(answer)["sources"]] == [20, 10]
+        process.send_signal(signal.SIGINT)
+        assert process.wait(10) == 0
+    assert main(["view", str(file), str(tmp_path / "web")]) == 2
+    assert "the file of a mixture stands alone" in capsys.readouterr().err
+    file.write_text("{")
+    assert main(["view", str(file)]) == 2
+    assert "mix.json: no JSON" in capsys.readouterr().err
+
+
 def browser_of(folder: Path) -> tuple[dict[str, str], Path]:
     """(an environment with a browser of its own, the file in which that notes what it was given)"""
     program, opened = folder / "browser", folder / "opened"

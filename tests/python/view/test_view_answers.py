@@ -138,6 +138,8 @@ def test_tables_of_entries_and_of_cells(tmp_path: Path) -> None:
         page = ask(server, "table", dataset=0)
         assert page["count"] == 13 and page["rows"][12]["metadata"] == [["number", "12"], ["list", "[0, 1]"]]
         assert "have no lengths" in refusal(server, "table", dataset=0, sort="length")
+        assert "cells are not compared" in refusal(server, "duplicates", dataset=1)
+        assert "no field of ids" in refusal(server, "duplicates", dataset=0)
         shown = ask(server, "table", dataset=1, where="line = 'A549'")
         assert shown["count"] == 15 and shown["rows"][1]["document"] == 2
         assert shown["rows"][1]["text"].split(", ")[0] == of_cells.features.names[of_cells.documents()[2]["gene"][0]]

@@ -20,8 +20,8 @@ export function showCharts(found, names) {
     stopTwins();
     at("twins").replaceChildren();
     at("twins-bar").hidden = true;
-    at("twins-said").textContent = "Documents with equal records.";
-    at("twins-go").disabled = Boolean(facts.no_documents || facts.no_lengths);
+    at("twins-said").textContent = facts.no_twins || "Documents with the same ids in the same order.";
+    at("twins-go").disabled = Boolean(facts.no_twins);
     shared = "";
   }
   return showShares(names);

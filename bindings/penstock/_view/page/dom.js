@@ -6,7 +6,7 @@ export const at = (id) => document.getElementById(id);
 export const number = (value) => plain.format(typeof value === "string" ? BigInt(value) : value);
 export const precise = (value) => exact.format(value);
 export const percent = (part, of) => `${plain.format(of ? (100 * part) / of : 0)} %`;
-export const counted = (count, noun) => `${number(count)} ${noun}${count === 1 ? "" : "s"}`;
+export const counted = (count, noun) => `${number(count)} ${count === 1 ? noun : noun.replace(/y$/, "ie") + "s"}`;
 
 /** A size as number and unit. */
 export function bytes(count) {

@@ -17,7 +17,7 @@ let asked = 0;
 /** The part of the page that the address says; what is not there is another one. */
 function tab() {
   const found = state().get("tab");
-  if (TABS.includes(found)) return found;
+  if (TABS.includes(found) && (found !== "table" || facts.documents)) return found;
   if (["kind", "index", "window", "record", "position"].some((each) => state().has(each))) return "read";
   return facts.documents ? "table" : "read";
 }
@@ -55,7 +55,7 @@ function drawHead() {
   const documents = facts.cells ? "cell" : facts.mode === "opaque" ? "entry" : "document";
   const parts = [facts.spans ? counted(facts.spans, documents) : "", facts.records ? counted(facts.records, "record") : "",
     counted(facts.shards, "shard"), bytes(facts.size_bytes).join(" ")];
-  at("summary").textContent = parts.filter(Boolean).join(" · ").replace("entrys", "entries");
+  at("summary").textContent = parts.filter(Boolean).join(" · ");
   const notes = [facts.tokenizer_note, ...facts.notices].filter(Boolean);
   at("note").hidden = notes.length === 0;
   at("note").textContent = notes.join("\n");
