@@ -30,7 +30,8 @@ NO_LENGTHS = "its documents are entries without records: they have no lengths"
 MOST_LENGTHS = 1 << 26
 """Documents whose lengths are held in memory, for filters and charts."""
 _MOST_SHARDS = 200  # that the page lists
-_KEPT = 8  # answers that are kept for the next question, each at most some bytes a document
+_KEPT = 8  # answers that are kept for the next question, …
+_KEPT_BYTES = 512 << 20  # … if their arrays together have no more than these, but for the last one
 _STEP = 1 << 22  # documents whose lengths are looked up at once
 
 Made = TypeVar("Made")
@@ -55,8 +56,12 @@ class Exhibit:
             with self._making:
                 if key not in self._kept:
                     made = make()
-                    while len(self._kept) >= _KEPT:
-                        self._kept.pop(next(iter(self._kept)), None)
+                    sizes = {each: getattr(value, "nbytes", 0) for each, value in self._kept.items()}
+                    for each in list(sizes):  # the oldest first
+                        if len(sizes) < _KEPT and sum(sizes.values()) + getattr(made, "nbytes", 0) <= _KEPT_BYTES:
+                            break
+                        del sizes[each]
+                        self._kept.pop(each, None)
                     self._kept[key] = made
                     return made
         found = self._kept.get(key)

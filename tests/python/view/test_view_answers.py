@@ -15,7 +15,7 @@ import penstock
 import pytest
 from _datasets import LENGTHS, NUMBERS, compact, ids, opaque, raw_tokens
 from _views import ask, cells, get, lines, one_long, refusal, serving
-from penstock._view import reading
+from penstock._view import exhibit, reading
 from penstock._view.sorting import order_of
 
 LANGUAGES = ("en", "de", None, "fr's")
@@ -130,6 +130,23 @@ def test_values_of_each_type_are_put_in_order() -> None:
             plain = [(bool(each != each), 0 if each != each else sign * each) for each in values.tolist()]
             wanted = sorted(range(200), key=plain.__getitem__)
             assert order_of(values, sign < 0).tolist() == wanted, dtype
+
+
+def test_the_last_answers_are_kept_within_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset, _ = corpus(tmp_path, 10)
+    shown = exhibit.Exhibit(("corpus",), dataset, None)
+    made: list[int] = []
+
+    def make(number: int, size: int) -> np.ndarray:
+        return shown.kept(number, lambda: made.append(number) or np.zeros(size, np.uint8))
+
+    for number in (*range(8), *range(8), 8, 0, 7):
+        make(number, 10)
+    assert made == [*range(9), 0]
+    monkeypatch.setattr(exhibit, "_KEPT_BYTES", 100)
+    for number in (20, 21, 20, 22):
+        assert len(make(number, 60)) == 60
+    assert made[-4:] == [20, 21, 20, 22] and len(make(30, 1000)) == 1000
 
 
 def test_tables_of_entries_and_of_cells(tmp_path: Path) -> None:
