@@ -220,10 +220,10 @@ def test_long_documents_and_streams_are_searched_in_pieces(
     monkeypatch.setattr(reading, "_RECORDS", piece)
     (long, tokens), (stream, model) = one_long(tmp_path), raw_tokens(tmp_path / "tokens.bin", 20_000)
     with serving(long, stream) as server:
-        for at in (0, 3, 510, 511, 1023, 4096, 19_990):
+        for at in (0, 3, 509, 510, 511, 1023, 4096, 19_990):
             wanted = tokens[3 + at : 3 + at + 3]
             hits, _ = found(server, dataset=0, look="ids", text=" ".join(map(str, wanted)))
-            assert [(hit["document"], hit["record"]) for hit in hits] == [(1, at)] * len(hits) and hits
+            assert [(hit["document"], hit["record"]) for hit in hits] == [(1, at)]
             wanted = model[at : at + 3]
             hits, end = found(server, dataset=1, look="ids", text=" ".join(map(str, wanted)))
             assert [(hit["document"], hit["record"]) for hit in hits] == [(None, at)] and end["noun"] == "records"
