@@ -39,10 +39,11 @@ checks: setup-check build lint types stubs includes sanitize tidy budget bench-q
 wait:  ## how long the last builds and tests took, beside what they may take
 	python scripts/check_wait.py
 
-lint:  ## formatting of C++ and Python, ruff
+lint:  ## formatting of C++ and Python, ruff, long sentences of the pages
 	clang-format --dry-run -Werror $(CPP_FILES)
 	ruff format --check -q
 	ruff check -q
+	python scripts/check_prose.py
 
 types:  ## mypy --strict over the package and what a user writes
 	mypy

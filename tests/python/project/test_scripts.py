@@ -174,3 +174,44 @@ print(penstock.__version__, penstock.__file__, penstock.Loader.__name__)
     (tmp_path / "docs" / "page.md").write_text(page)
     assert script("check_public_names").main(tmp_path) == 1
     assert capsys.readouterr().out == "docs/page.md:8: penstock._x is private to the package\n"
+
+
+# ---- check_prose.py
+
+LONG = "word " * 38 + "end."
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        LONG,
+        f"# A title\n\nShort. {LONG} Short.",
+        f"- an item\n- {LONG[:80]}\n  {LONG[80:]}",
+        f"1. an item\n2. {LONG}",
+        "[word](a.md#place) " * 38 + "`some code` end.",
+        f"```python\nx = 1\n```\n{LONG}",
+    ],
+)
+def test_a_long_sentence_is_found(script, tmp_path, text):
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "page.md").write_text(text)
+    assert script("check_prose").main(tmp_path) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        LONG.replace("word ", "", 1),
+        LONG[: 20 * 5] + "end. Another " + LONG[20 * 5 :],
+        f"```text\n{LONG}\n```",
+        f"| {LONG} |\n| --- |",
+        f"# {LONG}",
+        f"![{LONG}](picture.png)",
+        "\n".join(f"- {LONG[: 5 * 15]}" for _ in range(3)),
+        "`" + "word " * 40 + "`",
+        "word " * 30 + "in\n1999. " + "word " * 30 + "end.",
+    ],
+)
+def test_what_is_no_long_sentence_passes(script, tmp_path, text):
+    (tmp_path / "README.md").write_text(text)
+    assert script("check_prose").main(tmp_path) == 0
