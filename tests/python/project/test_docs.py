@@ -11,8 +11,10 @@
 
 from __future__ import annotations
 
+import ast
 import gzip
 import importlib
+import inspect
 import io
 import json
 import os
@@ -21,7 +23,9 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,10 +33,11 @@ import numpy as np
 import penstock
 import pytest
 from _forks import Forks, forks
+from _provoked import PROVOKED, message
 from _servers import moto
 
 ROOT = Path(__file__).resolve().parents[3]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 END = "<|endoftext|>"
 
 
@@ -47,6 +52,12 @@ class Block(NamedTuple):
         return f"{self.page}:{self.line}"
 
 
+def name_of(page: Path) -> str:
+    """README.md, loading.md, api/loader.md."""
+    docs = ROOT / "docs"
+    return page.relative_to(docs).as_posix() if page.is_relative_to(docs) else page.name
+
+
 def blocks_of(page: Path) -> list[Block]:
     """All fenced blocks, those without a language too."""
     found: list[Block] = []
@@ -58,11 +69,11 @@ def blocks_of(page: Path) -> list[Block]:
         elif fence and line.strip() == fence:
             title = re.search(r'title="([^"]*)"', info)
             language = info.split(" ")[0]
-            found.append(Block(page.name, start, language, title[1] if title else "", "\n".join(body) + "\n"))
+            found.append(Block(name_of(page), start, language, title[1] if title else "", "\n".join(body) + "\n"))
             fence = ""
         elif fence:
             body.append(line)
-    assert not fence, f"{page.name}:{start}: this block does not end"
+    assert not fence, f"{name_of(page)}:{start}: this block does not end"
     return found
 
 
@@ -273,6 +284,16 @@ def bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
+def put_foreign_files(folder: Path) -> None:
+    """The files that docs/coming-from.md opens: each package wrote its own (tests/golden)."""
+    golden = ROOT / "tests" / "golden"
+    for name, source in {"mds": "mds/beside", "litdata": "litdata/numpy", "rows": "huggingface/plain"}.items():
+        shutil.copytree(golden / "foreign" / source, folder / name)
+    shutil.copy(golden / "foreign" / "webdataset" / "npy.tar", folder / "samples.tar")
+    for suffix in ("bin", "idx"):
+        shutil.copy(golden / "megatron" / f"u2_text_document.{suffix}", folder / f"corpus_text_document.{suffix}")
+
+
 @pytest.fixture
 def corpus(hub: Any, inputs: Path) -> None:
     """The dataset of the Hub that docs/recipes.md reads."""
@@ -291,7 +312,7 @@ def corpus(hub: Any, inputs: Path) -> None:
 @pytest.mark.parametrize(
     "page",
     [page for page, found in BLOCKS.items() if any(block.language in ("python", "console") for block in found)],
-    ids=lambda page: page.name,
+    ids=name_of,
 )
 def test_what_a_page_tells_to_run_runs_and_prints_what_it_shows(
     page: Path, tmp_path: Path, request: Any, programs: Forks
@@ -306,6 +327,8 @@ def test_what_a_page_tells_to_run_runs_and_prints_what_it_shows(
         request.getfixturevalue("bucket")
     if page.name == "recipes.md":
         request.getfixturevalue("corpus")
+    if page.name == "coming-from.md":
+        put_foreign_files(folder)
     python = [block for block in BLOCKS[page] if block.language == "python"]
     console = [block for block in BLOCKS[page] if block.language == "console"]
     if python:
@@ -409,7 +432,38 @@ def check_script(block: Block, folder: Path) -> None:
     subprocess.run(["bash", "-n"], input=block.body, text=True, check=True)
 
 
+def spaced(text: str) -> str:
+    """Without the page's line ends."""
+    return " ".join(text.split())
+
+
+@lru_cache
+def provoked() -> dict[str, str]:
+    """What the code says of each mistake."""
+    with tempfile.TemporaryDirectory() as folder:
+        return {each.__name__: spaced(message(each, Path(folder))) for each in PROVOKED}
+
+
+def shows(block: Block, text: str) -> bool:
+    """Whether the block is this message; "…" stands for any part of it."""
+    return re.fullmatch(".+?".join(map(re.escape, spaced(block.body).split("…"))), text) is not None
+
+
+def check_message(block: Block, folder: Path) -> None:
+    """A message of docs/errors.md is one that is raised (_provoked.py)."""
+    assert any(shows(block, text) for text in provoked().values()), (
+        f"{block.name()}: {spaced(block.body)}: nothing in _provoked.py says so; it says {provoked()}"
+    )
+
+
+def test_every_message_that_is_provoked_is_on_the_page() -> None:
+    page = [block for block in blocks("text") if block.page == "errors.md"]
+    lacking = {name: text for name, text in provoked().items() if not any(shows(block, text) for block in page)}
+    assert lacking == {} and len(page) == len(PROVOKED) >= 20
+
+
 TEXT_BLOCKS: dict[tuple[str, str], Callable[[Block, Path], None]] = {
+    ("errors.md", ""): check_message,
     ("architecture.md", "Planned ─ one thread asks the order"): check_phases,
     ("format.md", "corpus/"): check_listing,
     ("format.md", "penstock fingerprint 1"): check_fingerprint,
@@ -442,7 +496,7 @@ def test_blocks_of_cpp_are_parts_of_the_example(block: Block) -> None:
 # ---- that nothing is missed
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_block_of_a_page_is_one_that_is_run(page: Path) -> None:
     for block in BLOCKS[page]:
         assert block.language in ("python", "console", "sh", "text", "cpp", "cmake"), (
@@ -475,10 +529,53 @@ def test_the_resumes_that_the_readme_shows_are_all_that_were_measured() -> None:
     assert table_under("README.md", "## What happens on resume") == expected
 
 
-def test_the_api_page_has_everything_that_is_exported() -> None:
-    page = (ROOT / "docs" / "api.md").read_text()
+def api_text() -> str:
+    return "".join(path.read_text() for path in sorted((ROOT / "docs" / "api").glob("*.md")))
+
+
+def test_the_api_pages_have_everything_that_is_exported() -> None:
+    overview, pages = (ROOT / "docs" / "api.md").read_text(), api_text()
     for name in penstock.__all__:
-        assert f"::: penstock.{name}\n" in page or f"`{name}`" in page or f"`penstock.{name}`" in page, name
+        assert f"::: penstock.{name}\n" in pages or f"`{name}`" in pages, f"{name}: on no page of docs/api"
+        assert f"`{name}`" in overview or f"`penstock.{name}`" in overview, f"{name}: not in docs/api.md"
+    for path in sorted((ROOT / "docs" / "api").glob("*.md")):
+        assert f"](api/{path.name})" in overview, f"docs/api.md does not link to api/{path.name}"
+
+
+# Modules of which some need packages that not every environment has: their sources are read.
+PUBLIC_MODULES = [
+    "", "orders", "columns", "cells", "chat", "codecs", "ray", "adapters.torch", "adapters.lightning",
+    "adapters.transformers", "adapters.torchdata", "adapters.torchtitan",
+]  # fmt: skip
+
+
+def public_names(module: str) -> dict[str, str]:
+    """Name to docstring of what a module of the package defines or exports for users; modules are left out."""
+    path = Path(penstock.__file__).parent.joinpath(*module.split("."))
+    if module in ("ray", "adapters.torchdata", "adapters.torchtitan"):
+        tree = ast.parse(path.with_suffix(".py").read_text())
+        defined = [node for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)]
+        return {node.name: ast.get_docstring(node) or "" for node in defined if not node.name.startswith("_")}
+    found = importlib.import_module(f"penstock.{module}".rstrip("."))
+    own = [name for name, each in vars(found).items() if getattr(each, "__module__", "") == found.__name__]
+    names = getattr(found, "__all__", [name for name in own if not name.startswith("_")])
+    members = {name: getattr(found, name) for name in names}
+    return {name: each.__doc__ or "" for name, each in members.items() if not inspect.ismodule(each)}
+
+
+@pytest.mark.parametrize("module", PUBLIC_MODULES)
+def test_every_public_name_has_an_example(module: str) -> None:
+    """In its docstring, which doctest runs, or in a program of a page."""
+    if module == "adapters.lightning":
+        pytest.importorskip("lightning")
+    program = "".join(block.body for block in blocks("python"))
+    lacking = []
+    for name, text in public_names(module).items():
+        owner = module.rpartition(".")[2] or "penstock"
+        used = re.search(rf"\b{owner}\.{name}\b", program) or re.search(rf"import .*\b{name}\b", program)
+        if ">>> " not in text and not used and (module, name) != ("columns", "resolve"):  # which loaders call
+            lacking.append(name)
+    assert lacking == []
 
 
 def test_the_table_of_rooms_is_the_one_that_includes_are_held_to(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -507,7 +604,14 @@ def test_output_is_compared() -> None:
     assert not is_shown("window 3: 64 records\n", "window 3: 65 records\n")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_links_between_pages_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\((?!http|#)([^)#]+)", page.read_text()):
         assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_llms_txt_links_to_every_page_and_to_nothing_else() -> None:
+    targets = re.findall(r"\]\(([^)]+)\)", (ROOT / "docs" / "llms.txt").read_text())
+    pages = {"index.md" if each == "./" else f"{each.rstrip('/')}.md" for each in targets}
+    assert pages == {name_of(page) for page in PAGES if page.name != "README.md"}
+    assert len(targets) == len(pages)

@@ -49,7 +49,11 @@ def test_the_package_says_its_licence():
 
 
 FORMS = {
-    "github-workflows": [".github/workflows/docs.yml", ".github/workflows/pull-requests.yml", ".github/workflows/wheels.yml"],
+    "github-workflows": [
+        ".github/workflows/docs.yml",
+        ".github/workflows/pull-requests.yml",
+        ".github/workflows/wheels.yml",
+    ],
     "github-issue-forms": [".github/ISSUE_TEMPLATE/bug.yml", ".github/ISSUE_TEMPLATE/idea.yml"],
     "github-issue-config": [".github/ISSUE_TEMPLATE/config.yml"],
     "citation-file-format": ["CITATION.cff"],
