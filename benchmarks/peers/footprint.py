@@ -1,10 +1,12 @@
-"""Memory of a peer's process and its workers, what the page cache holds of its files, and what the device has read."""
+"""Memory and processor time of a peer's process and its workers, pages cached of its files, reads of the device."""
 
 from __future__ import annotations
 
 import ctypes
 import math
 import os
+import resource
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -26,8 +28,13 @@ def processes(root: int) -> list[int]:
 
 
 def memory() -> dict[str, float]:
-    """Resident and anonymous MiB of this process and its workers; what they share is counted once (Pss)."""
-    sums = {"Pss": 0, "Pss_Anon": 0}
+    """Memory of this process and its workers, in MiB.
+
+    Returns:
+        Resident memory, shared pages divided among those that map them (Pss); the anonymous part of it; and the
+        processes' own figures added up (Rss), where a page that several map counts for each of them.
+    """
+    sums = {"Pss": 0, "Pss_Anon": 0, "Rss": 0}
     for pid in processes(os.getpid()):
         try:
             lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
@@ -37,7 +44,29 @@ def memory() -> dict[str, float]:
             key, _, value = line.partition(":")
             if key in sums:
                 sums[key] += int(value.split()[0])
-    return {"resident_mib": sums["Pss"] / 1024, "anonymous_mib": sums["Pss_Anon"] / 1024}
+    mib = {key: value / 1024 for key, value in sums.items()}
+    return {"resident_mib": mib["Pss"], "anonymous_mib": mib["Pss_Anon"], "rss_mib": mib["Rss"]}
+
+
+def cpu_seconds() -> float:
+    """Processor time so far of this process and its workers, the kernel's part too; of workers in ticks of 10 ms."""
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    found = time.process_time() + ended.ru_utime + ended.ru_stime
+    for pid in processes(os.getpid())[1:]:
+        try:
+            # After the name, which may hold spaces; 11 to 14: user's and kernel's time, and that of ended children.
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        found += sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+    return found
+
+
+def machine_seconds() -> tuple[float, float]:
+    """Processor time so far of all processes of the machine, and time that its host gave to others (steal)."""
+    user, nice, system, _, _, irq, softirq, steal = map(int, Path("/proc/stat").read_text().split()[1:9])
+    tick = os.sysconf("SC_CLK_TCK")
+    return (user + nice + system + irq + softirq) / tick, steal / tick
 
 
 def drop_cache(files: Iterable[Path]) -> None:

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from footprint import cached_mib, disk_read_bytes, drop_cache, memory
+from footprint import cached_mib, cpu_seconds, disk_read_bytes, drop_cache, machine_seconds, memory
 
 RESUMED_BATCHES = 3  # compared after a resume
 GLOBAL_BATCH = 60  # 2, 3, 4 and 5 ranks divide it
@@ -217,16 +217,21 @@ def steady(peer: type[Peer], setup: Setup, warm_up: float, seconds: float) -> di
     dtype = dtype_of(first)
     del first
     run_for(batches, warm_up)
-    rate = run_for(batches, seconds)["batches_per_s"]
-    found = memory()
+    found = run_for(batches, seconds)
+    found |= memory()
     numbers(next(batches), setup.window)
     running.close()
-    return {"first_ms": first_ms, "batches_per_s": rate, "dtype": dtype, **found}
+    return {"first_ms": first_ms, "dtype": dtype, **found}
 
 
 def run_for(batches: Iterator[Any], seconds: float) -> dict[str, float]:
-    """Takes batches for so long, or until there are no more; a batch is let go of when the next one is there."""
+    """Takes batches for so long, or until there are no more; a batch is let go of when the next one is there.
+
+    Returns:
+        The speed, processor time for a batch, and how many cores others of the machine and its host took meanwhile.
+    """
     count = 0
+    cpu, (busy, stolen) = cpu_seconds(), machine_seconds()
     begin = now = time.perf_counter()
     end = begin + seconds
     for _ in batches:
@@ -234,7 +239,18 @@ def run_for(batches: Iterator[Any], seconds: float) -> dict[str, float]:
         now = time.perf_counter()
         if now >= end:
             break
-    return {"batches_per_s": count / (now - begin) if count else 0.0, "batches": count, "seconds": now - begin}
+    took = now - begin
+    if not count:
+        return {"batches_per_s": 0.0, "batches": 0, "seconds": took}
+    cpu, (busy_now, stolen_now) = cpu_seconds() - cpu, machine_seconds()
+    return {
+        "batches_per_s": count / took,
+        "batches": count,
+        "seconds": took,
+        "cpu_ms": cpu * 1e3 / count,
+        "others_cores": max(0.0, busy_now - busy - cpu) / took,
+        "stolen_cores": (stolen_now - stolen) / took,
+    }
 
 
 def cold(peer: type[Peer], setup: Setup, seconds: float) -> dict[str, Any]:

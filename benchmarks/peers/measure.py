@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from fleet import MAPPED, PENSTOCK, PREPARE_SECONDS, Failed, Member
 from footprint import MIB
 from results import warm
 
+DTYPES = ("int64", "int32", "uint32")
 SLACK_MIB = 128  # for what a process needs beside its anonymous memory: code, shared memory, page tables
 
 
@@ -59,6 +60,7 @@ class Block:
     background: bool | None  # None: wherever a peer is fastest
     penstock: Variant
     others: list[Variant] = field(default_factory=list)
+    one_core: bool = False  # all threads and processes of a variant share one
     runs: dict[Variant, list[dict[str, Any]]] = field(default_factory=dict)
 
     def order(self, number: int) -> list[Variant]:
@@ -78,7 +80,8 @@ class Block:
 class Fleet:
     """The members, their corpora, and what went wrong."""
 
-    def __init__(self, members: list[Member], corpora: Path, size: Size) -> None:
+    def __init__(self, members: list[Member], corpora: Path, size: Size, settings: Sequence[str] = ()) -> None:
+        self.settings = settings  # names of those that are measured; all where there are none
         self.members = {member.key: member for member in members}
         self.corpora = corpora
         self.size = size
@@ -145,21 +148,39 @@ class Fleet:
         """Throughput from the page cache, start-up and memory."""
         blocks = []
         for background in (False, True):
-            for dtype in ("int64", "int32", "uint32"):
+            for dtype in DTYPES:
                 block = Block(dtype, background, self._penstock(dtype))
-                for member in self._peers(dtype):
-                    # Penstock's own work is done by its threads in any case.
-                    settings = member.settings if member.key == MAPPED else member.settings_in(background)
-                    choices = [Variant(member, dtype, setting) for setting in settings]
+                for choices in self.choices(dtype, background):
                     block.others += self._best(choices, self._steady_once) if len(choices) > 1 else choices
                 if block.others:
                     blocks.append(block)
         self._rounds("steady", blocks, self._steady)
         return blocks
 
+    def one_core(self) -> list[Block]:
+        """The same where a peer loads in the training thread, with all of its threads, and penstock's, on one core."""
+        blocks = []
+        for dtype in DTYPES:
+            others = [choices[0] for choices in self.choices(dtype, background=False) if choices]
+            if others:
+                blocks.append(Block(dtype, False, self._penstock(dtype), others, one_core=True))
+        self._rounds("one core", blocks, self._steady_on_one_core)
+        return blocks
+
+    def choices(self, dtype: str, background: bool) -> list[list[Variant]]:
+        """The settings of each peer in one place."""
+        found = []
+        for member in self._peers(dtype):
+            # Penstock's own work is done by its threads in any case.
+            settings = member.settings if member.key == MAPPED else member.settings_in(background)
+            if self.settings and member.key != MAPPED:
+                settings = [setting for setting in settings if setting.name in self.settings]
+            found.append([Variant(member, dtype, setting) for setting in settings])
+        return found
+
     def cold(self) -> list[Block]:
         """Throughput from files that the page cache does not hold, under a bound where one can be set."""
-        blocks = {dtype: Block(dtype, None, self._penstock(dtype)) for dtype in ("int64", "int32", "uint32")}
+        blocks = {dtype: Block(dtype, None, self._penstock(dtype)) for dtype in DTYPES}
         for block in blocks.values():
             self._cold_once(block.penstock)
         for member in self.members.values():
@@ -197,14 +218,17 @@ class Fleet:
         setup = variant.setup(self.base(variant.member))
         return self.tried(where, variant.member, what, setup=setup, **request)
 
-    def _steady(self, variant: Variant, seconds: float | None = None) -> dict[str, Any] | None:
+    def _steady(self, variant: Variant, seconds: float | None = None, **start: Any) -> dict[str, Any] | None:
         # Each time: all peers' files together may be more than the page cache holds.
         warm(job.corpus_files(self.base(variant.member)))
         seconds = self.size.seconds if seconds is None else seconds
-        return self._ask("steady", variant, warm_up=self.size.warm_up, seconds=seconds)
+        return self._ask("steady", variant, warm_up=self.size.warm_up, seconds=seconds, **start)
 
     def _steady_once(self, variant: Variant) -> dict[str, Any] | None:
         return self._steady(variant, self.size.choose_seconds)
+
+    def _steady_on_one_core(self, variant: Variant) -> dict[str, Any] | None:
+        return self._steady(variant, before=stay_on_one_core)
 
     def _cold_once(self, variant: Variant) -> dict[str, Any] | None:
         """Unbounded: by it the setting is chosen, and what the process itself takes is seen."""
@@ -245,6 +269,11 @@ class Fleet:
         found["resume_ms"] = [run["resume_ms"] for run in done]
         found["equal_batches"] = min((run["equal_batches"] for run in done), default=0)
         return found
+
+
+def stay_on_one_core() -> None:
+    """Binds the calling process, and whatever it starts, to one of its cores: between fork and exec."""
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 
 
 def enter(members: Path) -> None:

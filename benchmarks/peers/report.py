@@ -18,6 +18,8 @@ from results import Result, number, ratios
 TRAINING_THREAD = {"int64": 2.0, "int32": 2.5, "uint32": 2.5}
 BACKGROUND = 10.0
 COLD = 2.0
+ONE_CORE = "one core"
+TOKENS = 1e6  # a unit of speed
 NO_PEERS = ("bare_gather", MAPPED)  # shown beside the peers, with no target: no loader, and penstock itself
 Runs = list[dict[str, Any]]
 
@@ -33,12 +35,14 @@ class Figure:
 
 
 SPEED = Figure("throughput", "batches/s", lambda run: run["batches_per_s"])
+CPU = Figure("processor time of all threads and processes", "ms a batch", lambda run: run["cpu_ms"])
 STARTUP = (
     Figure("from nothing to the first batch", "ms", lambda run: run["import_ms"] + run["first_ms"], below=True),
     Figure("of this the interpreter's start and imports", "ms", lambda run: run["import_ms"]),
     Figure("of this the rest", "ms", lambda run: run["first_ms"]),
     Figure("resident memory", "MiB", lambda run: run["resident_mib"], below=True),
     Figure("anonymous memory", "MiB", lambda run: run["anonymous_mib"]),
+    Figure("RSS of its processes, added up", "MiB", lambda run: run["rss_mib"]),
 )
 
 
@@ -49,6 +53,7 @@ class Report:
         self.fleet = fleet
         self.repeats = fleet.size.repeats
         self.steady = steady
+        self.one_core: list[Block] = []
         self.cold = cold
         self.forced = forced
         self.facts: dict[str, dict[str, Any]] = {}
@@ -58,9 +63,9 @@ class Report:
 
     def lines(self) -> list[Result]:
         """Every figure with its repeats, and the ratios with their targets."""
-        found = [line for block in self.steady for line in self._speeds(block, "warm")]
+        found = [line for block in [*self.steady, *self.one_core] for line in self._speeds(block, "warm")]
         found += [line for block in self.cold for line in self._speeds(block, f"cold: {self.forced}")]
-        found += [line for block in self.steady for line in self._startup(block)]
+        found += [line for block in [*self.steady, *self.one_core] for line in self._startup(block)]
         return found
 
     def _speeds(self, block: Block, cache: str) -> list[Result]:
@@ -74,6 +79,11 @@ class Report:
                 target = self._target(block, variant)
                 what = f"{where}: penstock / this"
                 lines.append(self._line(variant, what, "ratio", compared, cache, at_least=target))
+            spent = values(block.runs[variant], "cpu_ms")
+            lines.append(self._line(variant, f"{where}: {CPU.what}", CPU.unit, spent, cache))
+            compared = self._compared(block, variant, CPU)
+            if compared is not None:
+                lines.append(self._line(variant, f"{where}: {CPU.what}: penstock / this", "ratio", compared, cache))
             compared = self._compared_to_mapped(block, variant)
             if compared is not None:
                 what = f'{where}: penstock, reader="mmap" / this'
@@ -129,7 +139,7 @@ class Report:
         return [variant for variant in block.order(0) if block.whole(variant, self.repeats)]
 
     def _target(self, block: Block, variant: Variant) -> float | None:
-        if not variant.member.uniform or variant.member.key in NO_PEERS:
+        if block.one_core or not variant.member.uniform or variant.member.key in NO_PEERS:
             return None
         if block.background is None:
             return COLD
@@ -141,10 +151,19 @@ class Report:
         parts = [head]
         if self.steady:
             parts += ["### Warm: batches/s, and penstock's own beside them\n", self._speed_table(self.steady)]
+            parts.append(meanwhile(self.steady))
+        if self.one_core:
+            parts += ["### Warm, all threads and processes on one core\n", self._speed_table(self.one_core)]
+            parts.append(meanwhile(self.one_core))
         if self.cold:
             parts += [f"### Cold: {self.forced}\n", self._cold_table()]
         if self.steady:
-            parts += ["### From nothing to the first batch, and memory\n", self._startup_table()]
+            parts += ["### From nothing to the first batch, and memory\n", self._startup_table(self.steady)]
+        if self.one_core:
+            parts += [
+                "### From nothing to the first batch, and memory, on one core\n",
+                self._startup_table(self.one_core),
+            ]
         if self.facts:
             parts += ["### What each does\n", self._facts_table()]
         if self.ranks:
@@ -160,11 +179,17 @@ class Report:
             for variant in self._whole(block):
                 runs = block.runs[variant]
                 row = [place(block), variant.dtype, variant.member.name, variant.setting.name]
+                rates = values(runs, "batches_per_s")
+                setup = self.fleet.base(variant.member)
+                tokens = statistics.median(rates) * setup.batch * setup.window / TOKENS
+                row += [spread_of(rates), number(tokens), *self._ratio(block, variant)]
                 mapped = self._compared_to_mapped(block, variant)
-                row += [spread_of(values(runs, "batches_per_s")), *self._ratio(block, variant)]
-                rows.append([*row, spread_of(mapped) if mapped else ""])
-        head = ["loading in", "dtype", "peer", "setting", "batches/s", "penstock / this", "target"]
-        return table([*head, 'penstock, reader="mmap" / this'], rows)
+                row.append(spread_of(mapped) if mapped else "")
+                spent = self._compared(block, variant, CPU)
+                rows.append([*row, spread_of(values(runs, "cpu_ms")), spread_of(spent) if spent else ""])
+        head = ["loading in", "dtype", "peer", "setting", "batches/s", "10^6 tokens/s", "penstock / this", "target"]
+        head += ['penstock, reader="mmap" / this', "CPU ms a batch", "CPU: penstock / this"]
+        return table(head, rows)
 
     def _ratio(self, block: Block, variant: Variant) -> tuple[str, str]:
         compared = self._compared(block, variant, SPEED)
@@ -190,9 +215,9 @@ class Report:
         head = ["dtype", "peer", "setting", "batches/s", "device reads MB/s", "of the epoch", "cached after, MiB"]
         return table([*head, "first batch ms", "penstock / this", "target"], rows)
 
-    def _startup_table(self) -> str:
+    def _startup_table(self, blocks: list[Block]) -> str:
         rows, seen = [], set()
-        for block in self.steady:
+        for block in blocks:
             for variant in self._whole(block):
                 if variant in seen:  # penstock is in two blocks of a dtype
                     continue
@@ -252,7 +277,18 @@ class Report:
         return found | ({"ranks": self.ranks[key]} if key in self.ranks else {})
 
 
+def meanwhile(blocks: list[Block]) -> str:
+    """What else the machine did while the batches were counted."""
+    runs = [run for block in blocks for each in block.runs.values() for run in each if "others_cores" in run]
+    if not runs:
+        return ""
+    others, stolen = (spread_of(values(runs, key)) for key in ("others_cores", "stolen_cores"))
+    return f"Meanwhile other processes kept {others} cores busy, and the host took {stolen}.\n"
+
+
 def place(block: Block) -> str:
+    if block.one_core:
+        return ONE_CORE
     if block.background is None:
         return "where it is fastest"
     return "the background" if block.background else "the training thread"

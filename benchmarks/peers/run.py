@@ -22,12 +22,12 @@ from environment import NotInstalled
 from fleet import PEERS, PENSTOCK, Failed, Member, member
 from measure import FULL, QUICK, Fleet, Size, say
 from record import QUICK_RUN, replace_file
-from report import Report
+from report import ONE_CORE, Report
 from results import machine, make_folders, versions
 
 UNRANKED = ("penstock_mapped", "grain_array_record", "bare_gather")  # as others here with another reader, and no loader
 BUILD = Path(__file__).parents[2] / "build" / "peers"
-MEASUREMENTS = ("steady", "cold", "correct", "ranks")
+MEASUREMENTS = ("steady", "core", "cold", "correct", "ranks")
 
 
 def arguments(given: list[str] | None = None) -> argparse.Namespace:
@@ -35,12 +35,15 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--only", choices=MEASUREMENTS, action="append", help="one measurement; may be repeated")
     parser.add_argument("--peer", choices=PEERS, action="append", help="one peer, beside penstock; may be repeated")
     parser.add_argument(
+        "--setting", action="append", help='in the background only this one ("2 workers"), not the best'
+    )
+    parser.add_argument(
         "--quick", action="store_true", help="a small corpus, one repeat: whether it runs, not how fast"
     )
     parser.add_argument("--tokens", type=int, help=f"of the corpus; {FULL.tokens:,} otherwise")
     parser.add_argument("--repeats", type=int, help=f"alternating ones; {FULL.repeats} otherwise")
     parser.add_argument("--environments", type=Path, default=BUILD, help="where virtual environments are kept")
-    parser.add_argument("--dir", type=Path, default=BUILD / "corpora", help="where corpora are kept: 9 GB")
+    parser.add_argument("--dir", type=Path, default=BUILD / "corpora", help="where corpora are kept: 14 GB")
     parser.add_argument("--json", type=Path, help="file for the results")
     parser.add_argument("--markdown", type=Path, help="file for the tables")
     parser.add_argument("--charts", type=Path, help="folder for the chart that docs/benchmarks.md shows")
@@ -59,7 +62,7 @@ def command(options: argparse.Namespace) -> str:
     for name in ("tokens", "repeats"):
         if getattr(options, name) is not None:
             words += [f"--{name}", str(getattr(options, name))]
-    for name in ("only", "peer"):
+    for name in ("only", "peer", "setting"):
         words += [word for value in getattr(options, name) or () for word in (f"--{name}", value)]
     return shlex.join(words)
 
@@ -85,12 +88,15 @@ def main() -> None:
     chosen = options.only or MEASUREMENTS
     make_folders(options.json, options.markdown)
     found, missing = members(options)
-    fleet = Fleet(found, options.dir.absolute(), size(options))
+    fleet = Fleet(found, options.dir.absolute(), size(options), options.setting or [])
     fleet.failures += missing
     fleet.prepare(large=set(chosen) != {"ranks"}, small="ranks" in chosen)
     report = Report(fleet, [], [], "")
     if "steady" in chosen:
         report.steady = fleet.steady()
+        write(report, options)
+    if "core" in chosen:
+        report.one_core = fleet.one_core()
         write(report, options)
     if "cold" in chosen:
         with read_ahead(fleet.corpora) as words:
@@ -114,7 +120,8 @@ def main() -> None:
     if options.charts:
         import charts
 
-        charts.draw_peers(report.as_json(machine(), versions(), command(options))["lines"], options.charts)
+        lines = report.as_json(machine(), versions(), command(options))["lines"]
+        charts.draw_peers([line for line in lines if not line["what"].startswith(ONE_CORE)], options.charts)
 
 
 def bounded(fleet: Fleet) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import pickle
 import re
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -78,10 +79,66 @@ def test_a_fresh_process_goes_on_where_the_state_was_taken(key, setup, ask, tmp_
 def test_a_steady_run_tells_speed_start_and_memory_and_a_failed_one_what_was_wrong(load, setup, ask):
     found = ask("bare_gather", "steady", setup=setup("bare_gather"), warm_up=0.01, seconds=0.05)
     assert found["dtype"] == "uint32"
-    figures = ("batches_per_s", "first_ms", "import_ms", "resident_mib", "anonymous_mib")
+    figures = ("batches_per_s", "first_ms", "import_ms", "resident_mib", "anonymous_mib", "rss_mib", "cpu_ms")
     assert all(found[figure] > 0 for figure in figures)
+    assert found["rss_mib"] >= found["resident_mib"] >= found["anonymous_mib"]
+    assert found["others_cores"] >= 0 and found["stolen_cores"] >= 0
     with pytest.raises(load("fleet").Failed, match="KeyError: 'no such task'"):
         ask("bare_gather", "no such task", setup=setup("bare_gather"))
+
+
+#: A worker that is busy for a fifth of a second, says so, and ends when it is told to.
+BUSY = """
+import time
+
+while time.process_time() < 0.2:
+    pass
+print("done", flush=True)
+input()
+"""
+
+
+def test_processor_time_of_workers_is_counted_while_they_run_and_once_they_have_ended(load):
+    footprint = load("footprint")
+    before = footprint.cpu_seconds()
+    with subprocess.Popen([sys.executable, "-c", BUSY], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as worker:
+        assert worker.stdout.readline() == b"done\n"
+        assert footprint.cpu_seconds() - before > 0.15
+        worker.communicate(b"\n")
+    assert footprint.cpu_seconds() - before > 0.15
+
+
+def test_on_one_core_penstock_and_its_peers_are_measured_in_turn(load, tmp_path):
+    fleet, measure, report = load("fleet"), load("measure"), load("report")
+    members = [replace(fleet.member(key, tmp_path), dtypes=("uint32",)) for key in ("penstock_loader", "bare_gather")]
+    measured = measure.Fleet(members, tmp_path, replace(measure.QUICK, tokens=1 << 14, seconds=0.02, repeats=2))
+    measured.prepare(large=True, small=False)
+    found = report.Report(measured, [], [], "")
+    found.one_core = measured.one_core()
+    assert measured.failures == []
+    lines = {(line.name, line.what): line for line in found.lines()}
+    ours = ("penstock", "one core, uint32, its default")
+    ratio = ("bare gather from a mapping", "one core, uint32, training thread: penstock / this")
+    assert len(lines[ours].values) == len(lines[ratio].values) == 2 and lines[ratio].at_least is None
+    table = found.markdown("")
+    assert "### Warm, all threads and processes on one core" in table and "Meanwhile other processes kept" in table
+
+
+def test_a_process_on_one_core_has_one(load):
+    words = [sys.executable, "-c", "import os; print(len(os.sched_getaffinity(0)))"]
+    bound = load("measure").stay_on_one_core
+    assert subprocess.run(words, preexec_fn=bound, capture_output=True, check=True).stdout == b"1\n"
+
+
+def test_settings_may_be_chosen_by_their_names(load, tmp_path):
+    job, fleet, measure = load("job"), load("fleet"), load("measure")
+    ours = fleet.member("penstock_loader", tmp_path)
+    other = replace(ours, key="other", settings=job.WORKERS, dtypes=("uint32",))
+    for named, behind, training in (([], ["1 worker", "2 workers"], ["training thread"]), (["2 workers"],) * 2 + ([],)):
+        measured = measure.Fleet([ours, other], tmp_path, measure.QUICK, named)
+        for background, wanted in ((True, behind), (False, training)):
+            (choices,) = measured.choices("uint32", background)
+            assert [choice.setting.name for choice in choices] == wanted
 
 
 def test_a_batch_that_is_not_made_of_windows_is_seen(load):
