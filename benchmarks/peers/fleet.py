@@ -40,6 +40,8 @@ PEERS: dict[str, str | None] = {
     "lancedb_streaming": "lancedb",
     "lancedb_default_splits": "lancedb",
     "torchtitan_text": "torchtitan",
+    "megatron_energon": "megatron_energon",
+    "megatron_energon_wide": "megatron_energon",
     "penstock_uneven": None,
 }
 PENSTOCK = "penstock_loader"

@@ -1,7 +1,8 @@
-"""LanceDB's StreamingDataset with a number of splits that every number of ranks here divides."""
+"""LanceDB's StreamingDataset with a number of splits that every number of ranks here divides, as its page advises."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
@@ -10,10 +11,11 @@ import lancedb
 import numpy as np
 import pyarrow
 import torch
-from lancedb.streaming import StreamingDataset
+from lancedb.streaming import StreamingDataLoader, StreamingDataset
 from torch.utils.data import DataLoader
 
 TABLE = "windows"
+ROWS = 1 << 14  # written at once
 
 
 def tensors(rows: pyarrow.RecordBatch) -> list[torch.Tensor]:
@@ -27,10 +29,11 @@ class LancedbStreaming(job.Peer):
     name = "LanceDB StreamingDataset, 60 splits"
     packages = ("lancedb", "torch", "numpy")
     dtypes = ("int32",)
-    settings: ClassVar = (job.TRAINING_THREAD,)
-    speed = False
     tail = "drops what its splits do not divide"
-    note = "states of all ranks merged by merge_state_dicts"
+    note = (
+        "its own threads read and transform in all cases; with workers its StreamingDataLoader, by forkserver, as its "
+        "pages say; on several ranks states are merged by merge_state_dicts"
+    )
     splits: ClassVar[int | None] = job.GLOBAL_BATCH
 
     def __init__(self, setup: job.Setup) -> None:
@@ -40,9 +43,15 @@ class LancedbStreaming(job.Peer):
 
     @classmethod
     def prepare(cls, setup: job.Setup) -> None:
-        tokens = pyarrow.array(setup.matrix().astype(np.int32).ravel())
-        rows = pyarrow.FixedSizeListArray.from_arrays(tokens, setup.window)
-        lancedb.connect(str(setup.folder)).create_table(TABLE, pyarrow.table({"token": rows}), mode="overwrite")
+        table = None
+        rows = setup.matrix()
+        for begin in range(0, len(rows), ROWS):
+            tokens = pyarrow.array(rows[begin : begin + ROWS].astype(np.int32).ravel())
+            part = pyarrow.table({"token": pyarrow.FixedSizeListArray.from_arrays(tokens, setup.window)})
+            if table is None:
+                table = lancedb.connect(str(setup.folder)).create_table(TABLE, part, mode="overwrite")
+            else:
+                table.add(part)
 
     def _make(self, splits: int | None, epoch: int) -> StreamingDataset:
         setup = self.setup
@@ -57,10 +66,23 @@ class LancedbStreaming(job.Peer):
             transform=tensors,
         )
 
+    def _loader(self) -> DataLoader:
+        batch, workers = self.setup.batch, self.setup.setting.workers
+        if workers == 0:
+            return DataLoader(self._dataset, batch_size=batch)
+        return StreamingDataLoader(
+            self._dataset, batch_size=batch, num_workers=workers, multiprocessing_context="forkserver"
+        )
+
     def epoch(self, number: int) -> Iterator[Any]:
         if self._dataset is None:
             self._dataset = self._make(self.splits, number)
-        yield from DataLoader(self._dataset, batch_size=self.setup.batch)
+        yield from self._loader()
+
+    def forever(self) -> Iterator[Any]:
+        for number in itertools.count():
+            self._dataset = self._make(self.splits, number)  # an epoch is a data set of its own
+            yield from self._loader()
 
     def state(self) -> Any:
         assert self._dataset is not None
