@@ -82,7 +82,7 @@ bench: build  ## the figures and charts of docs/benchmarks.md, measured here; ON
 bench-quick: build  ## every measurement of `make bench` in its smallest form (about a minute): shows that it runs
 	python -m pytest -m bench tests/python/project/test_benchmarks.py
 
-bench-peers: build  ## other loaders and writers of text beside penstock, each in an environment of its own (75 minutes, 27 GB)
+bench-peers: build  ## other loaders and writers of text beside penstock, each in an environment of its own (100 minutes, 33 GB)
 	python benchmarks/peers/run.py --json build/peers/results.json --markdown build/peers/results.md --charts docs/images
 	python benchmarks/peers/text/run.py --json build/peers/text.json --markdown build/peers/text.md
 
