@@ -17,7 +17,7 @@ from penstock._data.view import View
 from penstock._load.mixture_file import read_mixture
 from penstock._load.mixture_sources import checked_sources
 from penstock._load.mixture_stages import MixtureRun, MixtureStage, Place, Stage, Tokens, place
-from penstock._load.orders import Order
+from penstock._load.orders import Balanced, Bucketed, Order, Weighted
 from penstock._load.packing_lengths import Lengths
 from penstock._load.weights import whole_weights
 from penstock._places.paths import PathLike
@@ -155,8 +155,11 @@ class Mixture(Loadable):
         default = "uniform" if isinstance(given, Mapping) else given
         number = index("seed", seed)
         orders = []
-        for (name, view), called in zip(self._all_views(), self._lengths.names, strict=True):
+        named = zip(self._all_views(), self._lengths.names, self._lengths.views, strict=True)
+        for (name, view), called, own in named:
             order = chosen.get(called, chosen.get(name, default))
+            if own is not None and called != name and called not in chosen:
+                _check_no_array(order, name, called)
             try:
                 orders.append(resolve(order, len(view), _native.MixtureOrder.source_seed(number, called)))
             except InvalidArgumentError as error:
@@ -377,6 +380,15 @@ def _as_list(stages: Any) -> list[Stage]:
     if isinstance(stages, Stage) or not isinstance(stages, Sequence) or not stages:
         raise InvalidArgumentError(f"stages={stages!r:.80}: a list of at least one penstock.Stage is wanted")
     return list(stages)
+
+
+def _check_no_array(order: Any, name: str, called: str) -> None:
+    """An array has a number for each row of one length; rows of another length may be as many, and are others."""
+    if isinstance(order, Bucketed | Weighted | Balanced):
+        raise InvalidArgumentError(
+            f"order of {called!r}: orders.{type(order).__name__} has a number for each row of {name!r}, and these are "
+            f"rows of another length: give it an order of its own, order={{{name!r}: …, {called!r}: …}}"
+        )
 
 
 def _check_name(what: str, name: Any, names: list[str]) -> None:

@@ -155,5 +155,10 @@ def test_what_cannot_be_is_refused(datasets, tmp_path):
     drawn = penstock.orders.Weighted(np.ones(len(view)))
     mixture = Mixture({"web": view}, [Stage(window=16), Stage(at=9)])
     refused("order of 'web@16'", penstock.Loader, mixture, 4, order=drawn)
+    single = datasets["web"].packed(512, max_documents=2)  # as many rows of any length that holds the longest document
+    drawn = penstock.orders.Weighted(np.ones(len(single)))
+    mixture = Mixture({"web": single}, [Stage(window=1024), Stage(at=9)])
+    refused(r"order of 'web@1024': orders\.Weighted .* 'web@1024': …", penstock.Loader, mixture, 4, order=drawn)
+    penstock.Loader(mixture, 4, order={"web": drawn, "web@1024": drawn}).close()
     cost = {"web": np.ones(len(view), int)}
     refused("cost", penstock.Loader, mixture, 4, rank=0, world_size=2, balance=penstock.Balance(cost))
