@@ -265,7 +265,7 @@ def test_what_cannot_be_packed_is_refused(tmp_path, monkeypatch):
         ("refill=3", {"fill": "exact", "fit": "next", "refill": 3}),
         ("buffer=0", {"fill": "exact", "buffer": 0}),
         ("max_document=10: a row has 9", {"fill": "exact", "max_document": 10, "cut": "split"}),
-        ("max_documents=2: 2 documents of", {"fill": "exact", "fit": "next", "max_documents": 2}),
+        ("max_documents=2: a row, after document", {"fill": "exact", "fit": "next", "max_documents": 2}),
         ("none of its .* documents .*fill one", {"fill": "exact", "window": 4000}),
         ("max_documents=1: .*at least 2", {"max_documents": 1}),
         ("max_documents=0", {"max_documents": 0}),
