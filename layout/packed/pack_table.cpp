@@ -190,6 +190,14 @@ std::string write_pack_header(const PackHeader& header) {
   return text;
 }
 
+void check_has_rows(const PackHeader& header, const std::string& path) {
+  if (header.rows > 0) return;
+  raise(ErrorKind::InvalidArgument, "{}: none of its {} documents{} has records to pack into rows of {}{}", path,
+        with_commas(header.documents), header.where.empty() ? "" : " that the condition chooses",
+        with_commas(header.rule.window),
+        header.rule.fill == Fill::Exact ? ", or those of a shard do not fill one" : "");
+}
+
 PackHeader parse_pack_header(std::string_view bytes, const std::string& what) {
   const std::string_view text = bytes.substr(0, bytes.find('\0'));
   check_seal(text, what);

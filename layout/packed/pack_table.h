@@ -65,6 +65,8 @@ std::string write_pack_header(const PackHeader& header);
 /// All but a condition that stands behind the checks. Throws Corruption; InvalidArgument for a version that this
 /// penstock does not know.
 PackHeader parse_pack_header(std::string_view bytes, const std::string& what);
+/// Throws InvalidArgument for a packing without rows of the dataset at `path`: no view has none.
+void check_has_rows(const PackHeader& header, const std::string& path);
 
 class PackTable {
  public:

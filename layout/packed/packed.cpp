@@ -65,11 +65,7 @@ std::string identity_of(const PackingRule& rule, std::uint64_t lookahead, const 
 Packed::Packed(DatasetPtr dataset, std::shared_ptr<const PackTable> table, std::uint64_t lookahead)
     : dataset_(std::move(dataset)), table_(std::move(table)), rule_(table_->header().rule) {
   const PackHeader& header = table_->header();
-  if (header.rows == 0) {
-    raise(ErrorKind::InvalidArgument, "{}: none of its {} documents has records to pack into rows of {}{}",
-          dataset_->path, with_commas(header.documents), with_commas(rule_.window),
-          rule_.fill == Fill::Exact ? ", or those of a shard do not fill one" : "");
-  }
+  check_has_rows(header, dataset_->path);
   if (lookahead >= rule_.window) {
     raise(ErrorKind::InvalidArgument, "lookahead={}: a packed row has {} records with it", with_commas(lookahead),
           with_commas(rule_.window));

@@ -80,6 +80,7 @@ bool PackTableWriter::step(std::uint64_t documents) {
 
 layout::PackHeader PackTableWriter::commit() {
   layout::PackHeader header = packer_.header();
+  layout::check_has_rows(header, packer_.dataset().path);
   header.pieces = pieces_;
   header.where_bytes = where_.size();
   pad();

@@ -29,7 +29,8 @@ class PackTableWriter {
   /// As DatasetPacker::step().
   bool step(std::uint64_t documents);
   [[nodiscard]] std::uint64_t done() const noexcept { return packer_.done(); }
-  /// After the last step: finishes the file. Returns what it says of itself.
+  /// After the last step: finishes the file. Returns what it says of itself. Throws InvalidArgument for one without
+  /// rows.
   layout::PackHeader commit();
 
  private:

@@ -74,6 +74,21 @@ TEST(PackTableWriterTest, AFileGivesTheRowsOfATableInMemoryWhateverTheSteps) {
   }
 }
 
+TEST(PackTableWriterTest, ATableWithoutRowsIsRefusedAndLeavesNoFile) {
+  const Model model = many_documents();
+  const std::string path = model.folder().path("table");
+  const PackingRule rule{.window = 4'000,
+                         .fit = layout::Fit::Next,
+                         .long_documents = layout::LongDocuments::Truncate,
+                         .fill = layout::Fill::Exact};
+  expect_error([&] { write(model, rule, path, 100); }, ErrorKind::InvalidArgument,
+               "none of its 800 documents has records to pack into rows of 4,000, or those");
+  EXPECT_FALSE(std::filesystem::exists(path));
+  for (const auto& entry : std::filesystem::directory_iterator(model.folder().path("."))) {
+    EXPECT_EQ(entry.path().filename().string().find("table"), std::string::npos) << "an unfinished one";
+  }
+}
+
 TEST(PackTableWriterTest, ARuleThatVersion1HasNoMembersForIsOfVersion2) {
   const Model model = many_documents();
   const std::string path = model.folder().path("table");
