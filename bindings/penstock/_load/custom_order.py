@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import os
 import pickle
 import sys
@@ -46,7 +47,7 @@ class Custom:
         indices: integers [n] (of uint32 and uint64, signed too, nothing is copied), the path of a .npy of them, or a
             function.
         name: of a function.
-        version: of a function: a number or a text.
+        version: of a function: an integer or a text.
         length: of a function: positions of an epoch; None: as many as the view has observations.
         fetch: positions of a lane that are read together, ahead: for indices that lie near one another in the dataset.
             None: each row is read by itself. No part of the job, nor is `lanes`.
@@ -157,10 +158,10 @@ def _text(what: str, given: Any) -> str:
             f"orders.Custom: a function without {what}=: name= and version= stand for it in states, which nothing else "
             "can tell"
         )
-    is_number = isinstance(given, int) and not isinstance(given, bool) and what == "version"
-    text = str(given) if is_number else given
+    is_number = isinstance(given, numbers.Integral) and not isinstance(given, bool) and what == "version"
+    text = str(int(given)) if is_number else given
     if not isinstance(text, str) or not 0 < len(text) <= _MOST_NAME or not text.isprintable():
-        kind = "a text" if what == "name" else "a number or a text"
+        kind = "a text" if what == "name" else "an integer or a text"
         raise InvalidArgumentError(
             f"orders.Custom: {what}={given!r:.80}: {kind} of 1 to {_MOST_NAME} printable characters is wanted"
         )

@@ -403,7 +403,7 @@ def test_any_integers_are_indices(view):
         ({"name": "f"}, "a function without version="),
         ({"name": "", "version": 1}, "name=''"),
         ({"name": 5, "version": 1}, "name=5: a text"),
-        ({"name": "f", "version": 1.5}, "version=1.5: a number or a text"),
+        ({"name": "f", "version": 1.5}, "version=1.5: an integer or a text"),
         ({"name": "f", "version": True}, "version=True"),
         ({"name": "a\nb", "version": 1}, "printable"),
         ({"name": "f" * 201, "version": 1}, "1 to 200"),
@@ -415,6 +415,11 @@ def test_any_integers_are_indices(view):
 def test_a_function_has_a_name_and_a_version(options, words):
     with pytest.raises(InvalidArgumentError, match=words):
         orders.Custom(turned, **options)
+
+
+@pytest.mark.parametrize("version", [7, "7", np.int64(7), np.uint8(7)])
+def test_a_version_is_an_integer_of_any_type_or_a_text(version):
+    assert orders.Custom(turned, name="turned", version=version).version == "7"
 
 
 def test_threads_end_with_their_orders(view):
