@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from penstock._base.arguments import index
 from penstock._base.errors import InvalidArgumentError, NotFoundError
 from penstock._base.words import quoted
 from penstock._data.open import open as open_dataset
@@ -94,7 +95,7 @@ def _stage(number: int, given: Any) -> Stage:
     stage = _object(f"stages[{number}]", given, _STAGE)
     try:
         ramp = _place("ramp", stage)
-        length = ramp if ramp is None or isinstance(ramp, Tokens) else Positions(ramp)
+        length = ramp if ramp is None or isinstance(ramp, Tokens) else Positions(index("ramp", ramp))
         return Stage(stage.get("weights"), window=stage.get("window"), at=_place("at", stage), ramp=length)
     except InvalidArgumentError as error:
         raise InvalidArgumentError(f"stages[{number}]: {error}") from error
@@ -112,7 +113,8 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _place(name: str, given: Mapping[str, Any]) -> Place | None:
     if name in given and f"{name}_tokens" in given:
         raise InvalidArgumentError(f"{name} and {name}_tokens: give one of them")
-    return Tokens(given[f"{name}_tokens"]) if f"{name}_tokens" in given else given.get(name)
+    in_tokens = f"{name}_tokens"
+    return Tokens(index(in_tokens, given[in_tokens])) if in_tokens in given else given.get(name)
 
 
 def _object(what: str, given: Any, known: tuple[str, ...] | None) -> dict[str, Any]:

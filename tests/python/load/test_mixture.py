@@ -260,6 +260,8 @@ def test_a_file_describes_a_mixture(tmp_path: Path, datasets, views):
         r"caps: there is no source 'wbe'": {"caps": {"wbe": 4}},
         r"stages: 7: a list": {"stages": 7},
         r"stages\[1\]: .*at=5\.5": {"stages": [{}, {"at": 5.5}]},
+        r"stages\[1\]: ramp=-5: must be from 0": {"stages": [{}, {"at": 5, "ramp": -5}]},
+        r"stages\[1\]: at_tokens='x': must be an": {"stages": [{}, {"at_tokens": "x"}]},
         "path is an empty list": {"sources": {"web": {"path": []}}},
         "phase is of windows": {"sources": {"web": {"path": str(datasets["web"].path), "phase": "random"}}},
     }.items():
