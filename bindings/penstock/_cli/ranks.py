@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import click
@@ -40,7 +41,10 @@ def command(size: Any, ranks: tuple[int, ...], micro_batches: int, as_json: bool
     SIZE is the global batch size, or a schedule, position:size; RANKS are numbers of ranks. A number suits where all
     ranks get as many rows, and micro-batches as many of these. On others a loader needs uneven="pad".
     """
-    sizes = list(dict.fromkeys(each for _, each in size)) if isinstance(size, list) else [size]
+    schedule = size if isinstance(size, list) else [(0, size)]
+    begins, sizes = [at for at, _ in schedule], list(dict.fromkeys(each for _, each in schedule))
+    if begins[0] != 0 or any(at >= after for at, after in itertools.pairwise(begins)):
+        raise click.UsageError(f"SIZE begins at positions {begins}: a schedule begins at 0, and its positions rise")
     if min(sizes) < 1 or max(sizes) >= 1 << 63:
         raise click.UsageError(f"SIZE {min(sizes) if min(sizes) < 1 else max(sizes)}: from 1 to 2^63 - 1")
     told = [_told(each, ranks, micro_batches) for each in sizes]

@@ -65,4 +65,6 @@ def test_sizes_with_many_divisors_are_shown_in_part_and_wrong_ones_refused(capsy
     assert "SIZE 0: from 1 to 2^63 - 1" in said(capsys, 0, code=2)
     assert "from 1 to 2^63 - 1" in said(capsys, 1 << 63, code=2)
     assert "is no number, and no schedule" in said(capsys, "many", code=2)
+    for schedule in ("5:8", "0:8,8:8,4:3", "0:8,0:9"):
+        assert "a schedule begins at 0, and its positions rise" in said(capsys, schedule, code=2)
     assert "is not in the range" in said(capsys, 8, 0, code=2)
