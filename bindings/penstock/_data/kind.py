@@ -128,6 +128,11 @@ class Kind(Loadable):
     def _check_cut(self, name: str) -> None:
         """Refuses windows that cannot be cut into shorter ones; `name` is the mixture's."""
 
+    @property
+    def _max_document(self) -> int | None:
+        """Records of a document that a packed row has at most; None: as many as the row has."""
+        return None
+
     def _packed_again(self, name: str, window: int, max_document: int | None) -> Any:
         """The same documents packed for another length; `name` is the mixture's."""
         raise InvalidArgumentError(f"sources[{name!r}]: {self!r} has no packed rows")

@@ -81,6 +81,10 @@ class PackedView(View[Of]):
             )
         return Bounds()
 
+    @property
+    def _max_document(self) -> int | None:
+        return self.rows.max_document
+
     def _packed_again(self, name: str, window: int, max_document: int | None) -> PackedView[Of]:
         rows = self.rows
         what = f"sources[{name!r}]: a stage has rows of {window:,}"

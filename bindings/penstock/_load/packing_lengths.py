@@ -40,6 +40,7 @@ class Lengths:
         first = next(iter(sources.values()))
         self.are_packed = first.kind == "packed"
         self._own = Length(first.window, None)
+        self._max_documents = {each._max_document for each in sources.values()}
         self.stages = [self._length(stage, number) for number, stage in enumerate(stages)]
         self._all = list(dict.fromkeys([self._own, *self.stages]))
         self.windows = [each.window for each in self._all]
@@ -63,7 +64,8 @@ class Lengths:
 
     def _length(self, stage: Stage, number: int) -> Length:
         if self.are_packed:
-            return Length(stage.window or self._own.window, stage.max_document)
+            is_own = self._max_documents == {stage.max_document}  # else the same rows would have epochs of their own
+            return Length(stage.window or self._own.window, None if is_own else stage.max_document)
         if stage.max_document is not None:
             raise InvalidArgumentError(
                 f"stage {number}: max_document={stage.max_document}: it is of packed rows: give dataset.packed(…), or "

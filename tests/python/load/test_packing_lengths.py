@@ -73,6 +73,27 @@ def test_each_length_is_packed_for_itself_and_has_its_own_epochs(datasets, optio
     assert run.epochs["web"][-1] == pytest.approx(passes)
 
 
+def test_a_stage_that_says_the_max_document_of_the_views_goes_on_with_their_rows(datasets):
+    views = {name: each.packed(32, max_document=20) for name, each in datasets.items()}
+    stages = [
+        Stage({"web": 1}, max_document=20),
+        Stage({"web": 1}, at=15),
+        Stage({"web": 1}, window=24, at=len(views["web"])),
+        Stage({"web": 1}, window=24, max_document=20, at=len(views["web"]) + 15),
+    ]
+    mixture = Mixture(views, stages, end=2 * len(views["web"]))
+    assert mixture._lengths.names == ["web", "code", "web@24", "code@24"]
+    with penstock.Loader(mixture, batch_size=5, framework="numpy") as loader:
+        seen = [
+            (batch["token"].shape[1], *row)
+            for batch in loader
+            for row in zip(batch.epochs[batch.valid], batch.indices[batch.valid], strict=True)
+        ]
+    assert len(set(seen)) == len(seen) == 2 * len(views["web"])
+    views["code"] = datasets["code"].packed(32, max_document=16)
+    assert "web@32/20" in Mixture(views, stages[:2])._lengths.names  # of the other source it is another length
+
+
 def test_it_resumes_at_every_step_on_other_ranks(datasets):
     mixture = pickle.loads(pickle.dumps(three_stages(datasets)))
     made = {"global_batch_size": 12, "seed": 3, "framework": "numpy"}
