@@ -30,7 +30,7 @@ class Custom:
 
     An *array* is the same in each epoch. It is not copied, unless its type or layout makes it necessary: do not change
     it. A .npy is mapped; writing to it ends the loaders that use it by an error. Part of the job is a digest of the
-    indices, made here once by all cores: 10^9 of them take 2.5 s on two.
+    indices, made here once by all cores: 10^9 of them take a second on two.
 
     A *function* `f(epoch, positions)` gives the index at each position of an epoch: int64 [n], at most 65,536 that
     follow one another, from 0 to `length` - 1. It must be pure: what it gives for an epoch and a position never
