@@ -17,7 +17,7 @@ from penstock._data.view import View
 from penstock._load.mixture_file import read_mixture
 from penstock._load.mixture_sources import checked_sources
 from penstock._load.mixture_stages import MixtureRun, MixtureStage, Place, Stage, Tokens, place
-from penstock._load.orders import Balanced, Bucketed, Order, Weighted
+from penstock._load.orders import Balanced, Bucketed, Custom, Order, Weighted
 from penstock._load.packing_lengths import Lengths
 from penstock._load.weights import whole_weights
 from penstock._places.paths import PathLike
@@ -383,10 +383,10 @@ def _as_list(stages: Any) -> list[Stage]:
 
 
 def _check_no_array(order: Any, name: str, called: str) -> None:
-    """An array has a number for each row of one length; rows of another length may be as many, and are others."""
-    if isinstance(order, Bucketed | Weighted | Balanced):
+    """An array is of the rows of one length; rows of another length may be as many, and are others."""
+    if isinstance(order, Bucketed | Weighted | Balanced) or (isinstance(order, Custom) and order.digest is not None):
         raise InvalidArgumentError(
-            f"order of {called!r}: orders.{type(order).__name__} has a number for each row of {name!r}, and these are "
+            f"order of {called!r}: orders.{type(order).__name__} has an array of the rows of {name!r}, and these are "
             f"rows of another length: give it an order of its own, order={{{name!r}: …, {called!r}: …}}"
         )
 

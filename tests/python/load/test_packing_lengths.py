@@ -181,5 +181,14 @@ def test_what_cannot_be_is_refused(datasets, tmp_path):
     mixture = Mixture({"web": single}, [Stage(window=1024), Stage(at=9)])
     refused(r"order of 'web@1024': orders\.Weighted .* 'web@1024': …", penstock.Loader, mixture, 4, order=drawn)
     penstock.Loader(mixture, 4, order={"web": drawn, "web@1024": drawn}).close()
+    own = penstock.orders.Custom(np.arange(3))  # indices that rows of both lengths have
+    refused(r"order of 'web@1024': orders\.Custom has an array", penstock.Loader, mixture, 4, order=own)
+    penstock.Loader(mixture, 4, order={"web": own, "web@1024": own}).close()
+    rule = penstock.orders.Custom(_rows_of_epoch, name="turned", version=1)
+    penstock.Loader(mixture, 4, order=rule).close()  # a function is asked for each length
     cost = {"web": np.ones(len(view), int)}
     refused("cost", penstock.Loader, mixture, 4, rank=0, world_size=2, balance=penstock.Balance(cost))
+
+
+def _rows_of_epoch(epoch: int, positions: np.ndarray) -> np.ndarray:
+    return positions
