@@ -66,10 +66,10 @@ def command(
     """
     import penstock
 
-    if not dry_run:
-        raise click.UsageError("a mixture is loaded by penstock.Loader; give --dry-run to see what it comes to")
     with named_by_user():
         mixture = penstock.Mixture.from_file(file)
+    if not dry_run:
+        raise click.UsageError("a mixture is loaded by penstock.Loader; give --dry-run to see what it comes to")
     if state is not None:
         mixture = _of_state(mixture, state)
     if until is None and mixture.run_end is None:

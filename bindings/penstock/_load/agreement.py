@@ -13,6 +13,7 @@ from penstock._base.errors import InvalidArgumentError, StateMismatchError
 from penstock._base.words import excerpt
 
 _MOST_NAMED = 8  # processes, or differences of one
+_SET = "order.steered.stages"
 _MISSING = object()
 
 
@@ -140,6 +141,8 @@ def _about_jobs(jobs: list[str]) -> list[str]:
             differences = _differences(json.loads(job), json.loads(usual), "")
             more = len(differences) - _MOST_NAMED
             text = ", ".join(differences[:_MOST_NAMED]) + (f" and {more:,} more" if more > 0 else "")
+            if any(each.startswith(_SET) for each in differences):
+                text += " (weights that were set: call set_weights with the same ones at the same step on every rank)"
             found.append(f"{_named(which)}: another job: {text}")
     return found
 
