@@ -6,9 +6,9 @@
 // Everything that lets go of the GIL does it by this type, and everything that calls back into Python by from_python().
 #pragma once
 
-#include <pybind11/pybind11.h>
+#include "bindings/unwound_thread.h"
 
-#include <cxxabi.h>
+#include <pybind11/pybind11.h>
 
 #include <atomic>
 
@@ -67,15 +67,19 @@ void look_for_signals();
 
 /// What `call` gives: a call of Python's C interface that may run Python's code or let go of the GIL, and returns a new
 /// reference. Where the end of the interpreter unwinds it, the thread stays for ever, so that no destructor of an
-/// object runs without the GIL; therefore `call` may have none itself.
+/// object runs without the GIL; therefore `call` may have none itself, and throws nothing.
 template <typename Call>
 pybind11::object from_python(const Call& call) {
-  PyObject* result = nullptr;
-  try {
-    result = call();
-  } catch (abi::__forced_unwind&) {
-    stay_for_ever();
-  }
+  struct Made {
+    const Call& call;
+    PyObject* result;
+  } made{call, nullptr};
+  const auto make = [](void* argument) {
+    Made& into = *static_cast<Made*>(argument);
+    into.result = into.call();
+  };
+  call_or_stay(make, &made, [](void*) { stay_for_ever(); });
+  PyObject* const result = made.result;
   if (result == nullptr) throw pybind11::error_already_set();
   return pybind11::reinterpret_steal<pybind11::object>(result);
 }
