@@ -184,7 +184,7 @@ def test_the_unpacked_sdist_builds_and_tests_find_their_files_in_it(sdist: Path)
     assert done.returncode == 0, done.stdout + done.stderr
     dry = subprocess.run(["ninja", "-C", build, "-n", "_native"], capture_output=True, text=True, timeout=60)
     assert dry.returncode == 0 and "Linking CXX shared module" in dry.stdout, dry.stdout[-2000:]
-    said = run("-m", "pytest", "-q", "-p", "no:cacheprovider", f"--rootdir={sdist}", "-c", sdist / "pyproject.toml",
+    said = run("-m", "pytest", "-p", "no:cacheprovider", f"--rootdir={sdist}", "-c", sdist / "pyproject.toml",
                sdist / "tests/python/load/test_golden_orders.py")  # fmt: skip
     assert " passed" in said and "failed" not in said, said
 
