@@ -198,7 +198,7 @@ REFUSALS: tuple[Refusal, ...] = (
     refusal("a mixture's sources have epochs of their own", mix=but("mix", "none"), length=but("length", "endless")),
     refusal("documents are not cut into shorter windows", mix=CUTS, view=OF_DOCUMENTS),
     refusal("parts of packed rows are of one length", mix=CUTS, view=PACKED, part=but("part", "whole")),
-    refusal("arrays of packed rows are of one length", mix=CUTS, view=PACKED, order=(*TABLES, "bucketed")),
+    refusal("arrays of packed rows are of one length", mix=CUTS, view=PACKED, order=(*TABLES, "bucketed", "custom")),
     refusal("costs are of observations that shorter windows cut", mix=CUTS, balance="given"),
     refusal("windows of random phases are not split", view="phase", part=("split", "held", "nested")),
     refusal("documents have no tokens to count a batch by", view=OF_DOCUMENTS, batch="tokens"),
