@@ -6,7 +6,7 @@ import errno
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,6 +22,7 @@ from penstock._data.anndata.columns import type_of
 from penstock._data.anndata.genes import refuse_twice
 from penstock._data.anndata.hdf5 import Helper, session
 from penstock._data.anndata.stores import Element, Frame, Store
+from penstock._data.anndata.var_columns import part_of
 from penstock._data.features import Features
 from penstock._data.stored_columns import Columns
 from penstock._places.paths import looking_at
@@ -35,13 +36,14 @@ class FilesInPlace:
     """What datasets that lie in others' files know beside their native part.
 
     Attributes:
-        features: names and columns of var, of the first file.
+        features: names of var, and the columns of it that all files have and agree on.
     """
 
-    def __init__(self, features: Features, stamps: Sequence[tuple[str, tuple[int, int]]]) -> None:
-        """`stamps` are (path, stamp) of the files."""
-        self.features = features
-        self._stamps = list(stamps)
+    def __init__(self, names: list[str], stamps: Sequence[tuple[str, tuple[int, int]]]) -> None:
+        """`names` of the genes; `stamps` are (path, stamp) of the files."""
+        self._names = names
+        self._stamps = list(dict.fromkeys(stamps))
+        self.features: Features = _VarFeatures(self._stamps, names)
 
     def check(self) -> None:
         """Refuses files that were changed since they were opened.
@@ -56,30 +58,53 @@ class FilesInPlace:
     @staticmethod
     def joined(parts: Sequence[FilesInPlace]) -> FilesInPlace:
         """Of several datasets as one."""
-        return FilesInPlace(parts[0].features, [each for part in parts for each in part._stamps])
+        return FilesInPlace(parts[0]._names, [each for part in parts for each in part._stamps])
 
 
 class _VarFeatures(Features):
-    """Names and columns of var; the file is read again when columns are asked for."""
+    """Names and columns of var; the files are read again when columns are asked for."""
 
-    def __init__(self, path: str, stamp: tuple[int, int], names: list[str]) -> None:
-        self._path = path
-        self._stamp = stamp
+    def __init__(self, files: Sequence[tuple[str, tuple[int, int]]], names: list[str]) -> None:
+        self._files = files
         self._all_names = tuple(names)
         self._columns: Columns | None = None
 
     @property
     def columns(self) -> Columns:
         if self._columns is None:
-            _check(self._path, self._stamp)
-            with session() as helper, _opened(helper, self._path) as store:
-                var = Frame(self._path, store.root, "var")
-                nothing = np.zeros(len(var) + 1, np.uint64)  # genes have values, and no records
-                empty = ("|u1", 1, np.zeros(0, np.uint64))
-                arrays = _Arrays(nothing, ("gene", *empty), ("count", *empty))
-                kinds = {name: kind for name in var.columns if (kind := _kind(var, name)) is not None}
-                self._columns = Columns(_open_native(self._path, self._stamp, arrays, "|u1", var, kinds, ""))
+            with session() as helper:
+                self._columns = Columns(self._open(helper))
         return self._columns
+
+    def _open(self, helper: Helper) -> _native.Dataset:
+        path, stamp = self._files[0]
+        _check(path, stamp)
+        with _opened(helper, path) as store:
+            var = Frame(path, store.root, "var")
+            nothing = np.zeros(len(var) + 1, np.uint64)  # genes have values, and no records
+            empty = ("|u1", 1, np.zeros(0, np.uint64))
+            arrays = _Arrays(nothing, ("gene", *empty), ("count", *empty))
+            kinds = {name: kind for name in var.columns if (kind := _kind(var, name)) is not None}
+            if len(self._files) > 1:
+                agreed = self._agreed(helper, var, kinds)
+                kinds = {name: kind for name, kind in kinds.items() if name in agreed}
+            return _open_native(path, stamp, arrays, "|u1", var, kinds, "")
+
+    def _agreed(self, helper: Helper, first: Frame, names: Iterable[str]) -> Collection[str]:
+        """Those columns of the first file that all others have with the same values, as an import keeps them."""
+        parts = {name: part for name in names if (part := part_of(first.element(name))) is not None}
+        for path, stamp in self._files[1:]:
+            _check(path, stamp)
+            with _opened(helper, path) as store:
+                var = Frame(path, store.root, "var")
+                for name in list(parts):
+                    other = part_of(var.element(name)) if name in var.columns else None
+                    whole = None if other is None else parts[name].joined(other, slice(None), slice(None))
+                    if whole is None:
+                        del parts[name]
+                    else:
+                        parts[name] = whole
+        return parts
 
     def __len__(self) -> int:
         return len(self._all_names)
@@ -133,7 +158,7 @@ def _open_all(helper: Helper, paths: Sequence[str]) -> tuple[_native.Dataset, Fi
                     if not _is_exact(store.obs, name):
                         del columns[name]
     natives, stamps = [], []
-    features: _VarFeatures | None = None
+    names: list[str] = []
     for path, look in zip(paths, looks, strict=True):
         with _opened(helper, path) as store:
             var = Frame(path, store.root, "var")
@@ -144,9 +169,8 @@ def _open_all(helper: Helper, paths: Sequence[str]) -> tuple[_native.Dataset, Fi
             natives.append(_open_native(path, look.stamp, arrays, value, store.obs, columns, fingerprint))
         _check(path, look.stamp)
         stamps.append((path, look.stamp))
-        features = features or _VarFeatures(path, look.stamp, genes)
-    assert features is not None
-    return _native.concatenate(natives), FilesInPlace(features, stamps)
+        names = names or genes
+    return _native.concatenate(natives), FilesInPlace(names, stamps)
 
 
 def _look(helper: Helper, path: str) -> _Look:

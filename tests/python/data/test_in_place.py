@@ -200,6 +200,36 @@ def test_several_files_are_one(tmp_path: Path) -> None:
     refused("names of their features differ", penstock.open, paths[0], write(other, tmp_path / "other.h5ad.h5ad"))
 
 
+def test_columns_of_var_are_those_that_all_files_agree_on_as_of_an_import(tmp_path: Path) -> None:
+    paths = []
+    for number in range(3):
+        made = make(seed=number, cells=20)
+        made.var["hv"] = np.arange(GENES) % (2 if number < 2 else 3) == 0
+        made.var["symbol"] = pandas.Categorical([f"s{i}" for i in range(GENES)])
+        made.var["length"] = made.var["length"].astype("i4" if number else "i8")
+        made.var["mean"] = np.where(np.arange(GENES) == 5, np.nan, 1.5)
+        made.var["kind"] = "gene" if number else np.arange(GENES)
+        if number != 1:
+            made.var["some"] = 1
+        paths.append(write(made, tmp_path / f"{number}.h5ad"))
+    parts = [penstock.open(each) for each in paths]
+    penstock.import_anndata(paths, tmp_path / "imported", obs=["number"])
+    imported = penstock.open(tmp_path / "imported").features
+    assert imported is not None
+    expected = set(imported.columns)
+    assert expected == {"length", "symbol", "mean"}
+    dataset = penstock.open(*paths)
+    for each in (dataset, penstock.concatenate(parts), penstock.concatenate([parts[0], penstock.open(*paths[1:])])):
+        assert each.features is not None and set(each.features.columns) == expected
+        assert each.features.columns["length"][:].tolist() == list(range(GENES))
+        assert set(each.to_anndata([0, 45]).var.columns) == expected
+    for some in (dataset.select([0, 1]), penstock.open(*paths[:2])):
+        assert some.features is not None and "some" not in some.features.columns
+    assert "hv" in penstock.open(*paths[:2]).features.columns  # type: ignore[union-attr]
+    alone = parts[2].features
+    assert alone is not None and set(alone.columns) == {*expected, "hv", "kind", "some"}
+
+
 def test_what_is_not_read_in_place_says_how_to_go_on(tmp_path: Path, made: Any) -> None:
     other, path = made.copy(), tmp_path / "a.h5ad"
     for x, compression in ((made.X, "gzip"), (made.X.tocsc(), None), (made.X.toarray(), None)):
