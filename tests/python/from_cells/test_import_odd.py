@@ -112,6 +112,7 @@ def test_types_that_an_export_does_not_give_back_are_told(tmp_path: Path, capsys
     made.X.data[5] = 70_000
     made.obs["stage"] = pandas.Categorical(["late", "early"] * (CELLS // 2), ["early", "late"], ordered=True)
     made.obs["day"] = pandas.Categorical([3, 1] * (CELLS // 2))
+    made.obs["gone"] = pandas.Categorical([None] * CELLS)  # no category is a number
     made.var["known"] = pandas.array([True, None] * (made.n_vars // 2), dtype="boolean")
     made.uns["title"] = "cells"
     made.varm["loadings"] = np.ones((made.n_vars, 2))

@@ -281,8 +281,8 @@ class Element:
 
     @property
     def has_numbers(self) -> bool:
-        """Whether it is categories that are numbers."""
-        return self._categories is not None and not self._categories.is_text
+        """Whether it is categories that are numbers; an empty list of them, as of values that all miss, is none."""
+        return self._categories is not None and len(self._categories) > 0 and not self._categories.is_text
 
     @cached_property
     def categories(self) -> list[str]:
