@@ -188,7 +188,7 @@ class Kind(Loadable):
     def _order(self, given: Any, seed: int, resolve: Resolve) -> _native.Order:
         if isinstance(given, Mapping):
             raise InvalidArgumentError(f"order={given!r:.80}: orders by name are of a mixture's sources: give one")
-        return resolve(given, len(self), index("seed", seed))
+        return resolve(given, self, index("seed", seed))
 
     def _ends(self, epochs: int | None, per_epoch: bool) -> tuple[int | None, bool]:
         return epochs, per_epoch

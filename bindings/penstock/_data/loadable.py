@@ -8,7 +8,7 @@ from typing import Any
 
 from penstock import _native
 
-Resolve = Callable[[Any, int, int], _native.Order]
+Resolve = Callable[[Any, Any, int], _native.Order]
 """The native order that a user's order means for so many observations and a seed."""
 
 

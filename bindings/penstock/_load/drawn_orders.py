@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,7 @@ import numpy.typing as npt
 
 from penstock import _native
 from penstock._base.errors import InvalidArgumentError
+from penstock._data.stored_columns import DocumentColumn
 from penstock._load.order_checks import at_least_one, check_fetch, check_length
 
 
@@ -121,7 +123,8 @@ class Balanced:
     An epoch, and `len` of a loader, are `size` draws: "each observation once an epoch" does not hold.
 
     Args:
-        labels: Classes [n] of the observations: integers, of which negative ones are never drawn, or strings.
+        labels: Classes [n] of the observations: integers, of which negative ones are never drawn, or strings. A column
+            of the dataset (`dataset.columns[name]`) also serves views of some of its documents: the labels are theirs.
         weights: Shares of the classes: a mapping from labels (of a dataset's column also from its categories), or for
             integers [largest label + 1]; None: equal ones.
         size: Draws in an epoch; None: as many as there are observations.
@@ -154,11 +157,36 @@ class Balanced:
     ) -> None:
         """Checks what can be checked without the view."""
         self.names, self.labels = _classes(labels)
-        self.shares = None if weights is None else _shares(_by_code(weights, labels), self.names, self.labels)
+        self._categories = getattr(labels, "categories", None)
+        self._is_of_documents = isinstance(labels, DocumentColumn)
+        by_code = _by_code(weights, self._categories)
+        self.shares = None if by_code is None else _shares(by_code, self.names)
+        self._weighed = by_code.keys() if isinstance(by_code, Mapping) else None
         self._draws = _Draws("Balanced", size, block, fetch, lanes, draws)
+        if not self._is_of_documents:  # else the view says which classes there are
+            self._check_weighed()
+
+    def of_documents(self, view: Any, count: int) -> Balanced:
+        """The order for a view of some of `count` documents, if the labels are a column of so many; else itself."""
+        if not self._is_of_documents or len(self.labels) != count:
+            return self
+        found = copy.copy(self)
+        found.labels = self.labels[view.base_indices(np.arange(len(view)))]
+        return found
+
+    def _check_weighed(self) -> None:
+        if self._weighed is None:
+            return
+        present = np.bincount(self.labels[self.labels >= 0], minlength=len(self.names)) > 0
+        for label in self.names[present].tolist():
+            if label not in self._weighed:
+                is_code = isinstance(self._categories, list) and isinstance(label, int)
+                name = self._categories[label] if is_code else label
+                raise InvalidArgumentError(f"orders.Balanced: no weight for {name!r:.80}; 0 leaves a class out")
 
     def _native(self, n: int, seed: int) -> _native.Order:
         check_length("Balanced", "labels", self.labels, n)
+        self._check_weighed()
         draws = self._draws
         if self.shares is None and draws.block == 1:
             return _native.BalancedOrder(
@@ -223,28 +251,23 @@ def _classes(labels: npt.ArrayLike) -> tuple[npt.NDArray[Any], npt.NDArray[np.in
     return names, places.astype(np.int32)
 
 
-def _by_code(weights: Mapping[Any, float] | npt.ArrayLike, labels: Any) -> Mapping[Any, float] | npt.ArrayLike:
+def _by_code(
+    weights: Mapping[Any, float] | npt.ArrayLike | None, categories: Any
+) -> Mapping[Any, float] | npt.ArrayLike | None:
     """Weights by the codes of a dataset's column, where they are by its categories."""
-    categories = getattr(labels, "categories", None)
     if not isinstance(categories, list) or not isinstance(weights, Mapping):
         return weights
     codes = {name: code for code, name in enumerate(categories)}
     return {codes.get(name, name): share for name, share in weights.items()}
 
 
-def _shares(
-    given: Mapping[Any, float] | npt.ArrayLike, names: npt.NDArray[Any], labels: npt.NDArray[np.int32]
-) -> npt.NDArray[np.float64]:
-    """A share for each class."""
+def _shares(given: Mapping[Any, float] | npt.ArrayLike, names: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """A share for each class; 0 where a mapping has none."""
     if isinstance(given, Mapping):
         known = names.tolist()
         for label in given:
             if label not in known:
                 raise InvalidArgumentError(f"orders.Balanced: a weight for {label!r}, which no label is")
-        present = np.bincount(labels[labels >= 0], minlength=len(known)) > 0
-        for label, is_present in zip(known, present, strict=True):
-            if is_present and label not in given:
-                raise InvalidArgumentError(f"orders.Balanced: no weight for {label!r}; 0 leaves a class out")
         shares = np.array([given.get(label, 0.0) for label in known], np.float64)
     else:
         shares = _numbers("Balanced", given).astype(np.float64)

@@ -11,7 +11,7 @@ from penstock._base.arguments import index, one_of, ranges
 from penstock._data.loadable import Loadable
 from penstock._load.mixture import SourceOrder
 from penstock._load.options import Tail, Uneven
-from penstock._load.orders import resolve
+from penstock._load.orders import resolve_for
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class JobArguments:
 
     def native_order(self) -> _native.Order:
         """The order over the view."""
-        return self.view._order(self.order, self.seed, resolve)
+        return self.view._order(self.order, self.seed, resolve_for)
 
     def native_with(self, order: _native.Order) -> _native.Job:
         """The native job with this order over the view."""

@@ -161,7 +161,7 @@ class Mixture(Loadable):
             if own is not None and called != name and called not in chosen:
                 _check_no_array(order, name, called)
             try:
-                orders.append(resolve(order, len(view), _native.MixtureOrder.source_seed(number, called)))
+                orders.append(resolve(order, view, _native.MixtureOrder.source_seed(number, called)))
             except InvalidArgumentError as error:
                 if called == name:
                     raise

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from penstock import _native
 from penstock._base.errors import InvalidArgumentError
+from penstock._data.document_view import DocumentView
 from penstock._load.custom_order import Custom
 from penstock._load.drawn_orders import Balanced, Weighted
 from penstock._load.order_checks import at_least_one, check_fetch, check_length
@@ -193,3 +195,24 @@ def resolve(order: str | Order, n: int, seed: int) -> _native.Order:
             raise InvalidArgumentError(f"order {order!r:.80}: give an array or a function as penstock.orders.Custom(…)")
         raise InvalidArgumentError(f"order {order!r}: wanted 'uniform', 'sequential' or an object of penstock.orders")
     return order._native(n, seed)
+
+
+def resolve_for(order: str | Order, view: Any, seed: int) -> _native.Order:
+    """The same over a view, of whose documents labels by a column of the dataset are taken.
+
+    Raises:
+        InvalidArgumentError: as `resolve`; labels or weights of all documents for a view of some.
+    """
+    if isinstance(order, (Balanced, Weighted)) and isinstance(view, DocumentView):
+        count = view.dataset.spans
+        if isinstance(order, Balanced):
+            order = order.of_documents(view, count)
+        given = order.labels if isinstance(order, Balanced) else order.weights
+        if len(view) < len(given) == count:
+            what = "labels" if isinstance(order, Balanced) else "weights"
+            raise InvalidArgumentError(
+                f"orders.{type(order).__name__}: {count:,} {what} for a view of {len(view):,} observations: give "
+                f"{what}[view.base_indices(range(len(view)))]"
+                + (", or the dataset's column itself" if what == "labels" else "")
+            )
+    return resolve(order, len(view), seed)

@@ -141,3 +141,42 @@ def test_weights_may_be_by_the_categories_of_a_column(tmp_path: Path) -> None:
     assert (picks[0] == picks[1]).all()
     with pytest.raises(penstock.InvalidArgumentError, match="a weight for 'C', which no label is"):
         Balanced(column, weights={"A": 1, "B": 1, "C": 1})
+    with pytest.raises(penstock.InvalidArgumentError, match="no weight for 'B'; 0 leaves a class out"):
+        penstock.Loader(dataset.documents(), 8, order=Balanced(column, weights={"A": 1}))
+
+
+def test_labels_by_a_column_are_those_of_the_views_documents(tmp_path: Path) -> None:
+    drugs = np.random.default_rng(0).permutation(["A", "B", None, "C"] * 100).tolist()
+    with penstock.Writer(tmp_path / "d", {"token": "u2"}, columns={"drug": "category"}) as writer:
+        writer.append_batch(np.ones(len(drugs), "u8"), columns={"drug": drugs}, token=np.ones(len(drugs), "u2"))
+    dataset = penstock.open(tmp_path / "d")
+    column, documents = dataset.columns["drug"], dataset.documents()
+    names = column.categories
+    assert names is not None
+    rare = dataset.where("drug <> 'C'").documents()
+    train, held_out = rare.split(10)
+    mirrored = documents.select(np.arange(400)[::-1])  # as many observations, elsewhere
+    for view in (
+        train,
+        held_out,
+        documents[50:90],
+        mirrored,
+        penstock.Mixture({"d": train}, [penstock.Stage({"d": 1})]),
+    ):
+        part = view.sources["d"] if isinstance(view, penstock.Mixture) else view
+        labels = column[part.base_indices(range(len(part)))]
+        some = {names[code] for code in labels if code >= 0}
+        for shares in (None, {"A": 3, "B": 1, "C": 1}):
+            drawn = [
+                penstock.Job(view, global_batch_size=30, order=Balanced(each, weights=by)).picks(0, 60)["index"]
+                for each, by in (
+                    (column, shares),
+                    (labels, shares and {names.index(each): shares[each] for each in some}),
+                )
+            ]
+            assert (drawn[0] == drawn[1]).all() and (labels[drawn[0]] >= 0).all()
+    order = Balanced(column, weights={"A": 1, "B": 2})  # no cell of the view has the third
+    assert len(penstock.Job(train, global_batch_size=30, order=order).picks(0, 9)["index"]) == 9
+    for order, words in ((Balanced(column[:]), "labels"), (Weighted(np.ones(400)), "weights")):
+        with pytest.raises(penstock.InvalidArgumentError, match=rf"400 {words} for .* give {words}\[view.base_ind"):
+            penstock.Loader(train, 8, order=order)
