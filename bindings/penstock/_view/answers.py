@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 from urllib.parse import parse_qs
 
-from penstock._base.errors import InvalidArgumentError
+from penstock._base.errors import Error, InvalidArgumentError
 from penstock._view import duplicates, rows, samples, search, sees, shares, steps
 from penstock._view.exhibit import Exhibit
 from penstock._view.rows import Wanted
@@ -50,7 +50,7 @@ class Shown:
 
     def __init__(self, exhibits: Sequence[Exhibit], mixture: tuple[str, Any] | None = None) -> None:
         """`mixture`: name of its file, and the mixture."""
-        self.exhibits = exhibits
+        self.exhibits = list(exhibits)
         self.mixture = mixture
 
     def exhibit(self, query: Query) -> Exhibit:
@@ -59,6 +59,28 @@ class Shown:
         if number >= len(self.exhibits):
             raise InvalidArgumentError(f"there is no dataset {number}: there are {len(self.exhibits)}")
         return self.exhibits[number]
+
+    def after(self, error: Exception, query: Query) -> str:
+        """How to go on after an error of files that were changed since they were opened, which this opens anew.
+
+        Returns:
+            Words; empty where it is another error, or they cannot be opened.
+        """
+        try:
+            number = query.number("dataset", 0)
+            exhibit = self.exhibit(query)
+        except InvalidArgumentError:
+            return ""
+        if not exhibit.is_stale(error):
+            return ""
+        if self.mixture is not None:
+            return "a source was changed since it was opened: start penstock view again"
+        try:
+            self.exhibits[number] = exhibit.opened_anew()
+        except (Error, OSError):
+            return ""
+        path = exhibit.facts["path"]
+        return f"{path}: was changed since it was opened, and is opened anew now: reload the page"
 
     @cached_property
     def names(self) -> list[str]:

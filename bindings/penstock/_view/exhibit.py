@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock import _native
-from penstock._base.errors import InvalidArgumentError
+from penstock._base.errors import CorruptionError, Error, InvalidArgumentError, NotFoundError
 from penstock._base.resources import memory_bytes
 from penstock._data.dataset import Dataset
 from penstock._data.view import View
@@ -30,6 +30,7 @@ NO_LENGTHS = "its documents are entries without records: they have no lengths"
 MOST_LENGTHS = 1 << 26
 """Documents whose lengths are held in memory, for filters and charts."""
 _MOST_SHARDS = 200  # that the page lists
+_MOST_EXAMPLE = 30  # characters of the category that a condition is shown with
 _KEPT = 8  # answers that are kept for the next question, …
 _KEPT_BYTES = 512 << 20  # … if their arrays together have no more than these, but for the last one
 _STEP = 1 << 22  # documents whose lengths are looked up at once
@@ -46,9 +47,27 @@ class Exhibit:
         self.decoder = Decoder(tokenizer, dataset)
         self.lock = threading.Lock()  # around samples, which are read once
         self.samples: dict[str, Any] = {}
-        self._data = data
+        self._data, self._tokenizer = data, tokenizer
         self._kept: dict[Hashable, Any] = {}
         self._making = threading.RLock()  # what is made for one question is not made twice at the same time
+
+    def is_stale(self, error: Exception) -> bool:
+        """Whether an error comes of files that were changed since they were opened."""
+        if isinstance(error, CorruptionError):
+            try:
+                self.dataset.check_in_place()
+            except Error:
+                return True
+        return isinstance(error, NotFoundError)
+
+    def opened_anew(self) -> Exhibit:
+        """The same files as they are now.
+
+        Raises:
+            Error: they cannot be opened.
+        """
+        function, arguments = self.dataset._reopen
+        return Exhibit(self._data, function(*arguments), self._tokenizer)
 
     def kept(self, key: Hashable, make: Callable[[], Made]) -> Made:
         """What `make` gave for this key, made now if it is not among the last ones."""
@@ -88,6 +107,7 @@ class Exhibit:
                 {
                     "name": name,
                     "category": each.categories is not None,
+                    "example": _short(each._categories),
                     "kind": each.dtype.kind,
                     "sorts": len(each.shape) == 1,
                 }
@@ -303,3 +323,8 @@ def _no_such(kind: str, index: int, count: int, window: int) -> str:
     what = f"windows of {window:,} records" if kind == "window" else "documents"
     there = f"{what} are from 0 to {count - 1:,}" if count else f"there are no {what}"
     return f"there is no {kind} {index:,}: {there}"
+
+
+def _short(categories: tuple[str, ...] | None) -> str | None:
+    """A category to write in a condition; None where none is short."""
+    return next((name for name in categories or () if name and len(name) <= _MOST_EXAMPLE and name.isprintable()), None)

@@ -81,7 +81,7 @@ def span_json(span: Any, columns: dict[str, Any], dataset: Any) -> dict[str, Any
 def cell_text(column: Any, value: Any, longest: int = _LONGEST) -> str:
     """A document's value of a column."""
     if column._categories is not None:
-        return "none" if value < 0 else shortened(column._categories[int(value)], longest)
+        return "null" if value < 0 else shortened(column._categories[int(value)], longest)
     return _cell(value, longest)
 
 

@@ -132,18 +132,19 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self, name: str, query: str) -> None:
         try:
             if name in STREAMS:
-                self._stream(STREAMS[name](self.server.shown, Query(query)))
+                self._stream(STREAMS[name](self.server.shown, Query(query)), Query(query))
                 return
             answer = ANSWERS[name](self.server.shown, Query(query)) if name in ANSWERS else None
         except Exception as error:  # the page shows it; the server goes on
-            self._say(*_refusal(error))
+            words = self.server.shown.after(error, Query(query))
+            self._say(*((HTTPStatus.CONFLICT, words) if words else _refusal(error)))
         else:
             if answer is None:
                 self._say(HTTPStatus.NOT_FOUND, f"there is no {name!r:.80} here")
             else:
                 self._json(HTTPStatus.OK, answer)
 
-    def _stream(self, found: Generator[dict[str, Any]]) -> None:
+    def _stream(self, found: Generator[dict[str, Any]], query: Query) -> None:
         """Lines of JSON as they come, until the browser goes on to something else."""
         with contextlib.suppress(OSError), contextlib.closing(found):
             self._head(HTTPStatus.OK, "application/x-ndjson", None)
@@ -156,7 +157,8 @@ class _Handler(BaseHTTPRequestHandler):
             except ConnectionError:
                 raise
             except Exception as error:  # in the middle of the answer
-                self.wfile.write(json.dumps({"error": _refusal(error)[1]}).encode() + b"\n")
+                words = self.server.shown.after(error, query) or _refusal(error)[1]
+                self.wfile.write(json.dumps({"error": words}).encode() + b"\n")
 
     def _say(self, status: HTTPStatus, words: str) -> None:
         self._json(status, {"error": words})

@@ -93,7 +93,7 @@ def _by_category(
         where = f"{quoted} is null" if value is None else "{} = '{}'".format(quoted, value.replace("'", "''"))
         bars.append(
             {
-                "name": "none" if value is None else value[:200],
+                "name": "null" if value is None else value[:200],
                 "where": where,
                 "documents": int(counts[at]),
                 "records": None if records is None else int(records[at]),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -56,6 +57,34 @@ def test_each_document_is_found_by_the_number_that_its_span_tells(tmp_path: Path
         for span in ask(server, "row", kind="window", window=20, index=1)["spans"]:
             document = ask(server, "row", kind="document", index=span["document"])["spans"][0]
             assert document["metadata"] == span["metadata"]
+
+
+def test_a_dataset_that_was_annotated_meanwhile_is_opened_anew(tmp_path: Path) -> None:
+    dataset = cells(tmp_path)
+    with serving(dataset) as server:
+        assert ask(server, "facts")["column_list"][0]["example"] == "A549"
+        penstock.annotate(dataset.path, {"plate": ["p1"] + [None] * 29})
+        query = "kind=document&index=1"
+        status, _, body = get(server, f"api/row?{query}")
+        words = json.loads(body)["error"]
+        assert status == 409 and words.startswith(f"{dataset.path}: was changed") and words.endswith("reload the page")
+        assert [each["name"] for each in ask(server, "facts")["column_list"]] == ["line", "plate"]
+        (span,) = ask(server, "row", kind="document", index=1)["spans"]
+        assert span["columns"] == [["line", "MCF7"], ["plate", "null"]]  # missing, as a condition says it
+        penstock.annotate(dataset.path, {"batch": np.arange(30)})
+        _, _, body = get(server, "api/search?look=metadata&text=x")
+        assert "error" in json.loads(body.splitlines()[-1])
+        shutil.rmtree(dataset.path)
+        assert "cannot be opened" in refusal(server, "row", kind="document", index=1)
+
+
+def test_a_mixture_whose_source_was_annotated_says_to_start_again(tmp_path: Path) -> None:
+    dataset = cells(tmp_path)
+    mixture = penstock.Mixture({"cells": dataset.documents()}, [penstock.Stage({"cells": 1})])
+    with serving(dataset, mixture=("mix.json", mixture)) as server:
+        penstock.annotate(dataset.path, {"plate": ["p1"] * 30})
+        status, _, body = get(server, "api/row?kind=document&index=1")
+        assert (status, "start penstock view again" in json.loads(body)["error"]) == (409, True)
 
 
 def test_a_long_document_comes_in_parts_of_which_only_the_shown_is_read(tmp_path: Path) -> None:

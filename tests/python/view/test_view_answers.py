@@ -68,7 +68,7 @@ def test_the_table_has_each_document_with_its_columns_and_metadata(tmp_path: Pat
         for shown, row in zip(page, rows[100:], strict=False):
             assert shown["length"] == len(row["tokens"])
             assert shown["metadata"] == [[name, value] for name, value in row["metadata"].items()]
-            assert shown["columns"][0] == (row["lang"] or "none") and shown["columns"][3] == str(row["good"]).lower()
+            assert shown["columns"][0] == (row["lang"] or "null") and shown["columns"][3] == str(row["good"]).lower()
             assert float(shown["columns"][1]) == row["score"] or math.isnan(row["score"])
             assert shown["text"] == " ".join(map(str, row["tokens"]))
 

@@ -38,6 +38,8 @@ export function note(changes) {
   history.replaceState(null, "", changed(changes));
 }
 
+const JUST_LOADED = 3000; // milliseconds
+
 async function answer(name, query, signal) {
   let found;
   try {
@@ -46,6 +48,8 @@ async function answer(name, query, signal) {
     if (error.name === "AbortError") throw error;
     throw new Error("penstock view no longer answers: was it ended?");
   }
+  // The server opened changed files anew: their columns may be others. A page that was just loaded says so instead.
+  if (found.status === 409 && performance.now() > JUST_LOADED) location.reload();
   if (!found.ok) throw new Error((await found.json()).error);
   return found;
 }

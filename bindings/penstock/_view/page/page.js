@@ -64,13 +64,16 @@ function drawHead() {
   first.disabled = !facts.documents;
   first.title = facts.no_documents || "Key 1";
   at("where").placeholder = example();
+  at("random").textContent = `Random ${documents}`;
+  at("shares-of").options[0].textContent = facts.cells ? "cells" : facts.mode === "opaque" ? "entries" : "documents";
 }
 
 /** A condition as one may write it for this dataset. */
 function example() {
   const words = facts.column_list.filter((each) => each.sorts).slice(0, 2).map((each) => {
     const name = /^[A-Za-z_]\w*$/.test(each.name) ? each.name : `"${each.name}"`;
-    return each.category ? `${name} = 'a'` : each.kind === "b" ? name : `${name} > 1`;
+    const value = each.example === null ? "a" : each.example.replaceAll("'", "''");
+    return each.category ? `${name} = '${value}'` : each.kind === "b" ? name : `${name} > 1`;
   });
   return words.length ? words.join(" and ") : "this dataset has no columns";
 }
