@@ -18,6 +18,11 @@ Examples:
   penstock export cells/ --to h5ad --out cells.h5ad
 """
 
+_IN_PLACE = (
+    "of .h5ad files in place only X, obs and var are read: cells are named by their numbers, and obsm, layers, raw and "
+    "uns are left out; `penstock import` takes names, and what --obsm and --layers say"
+)
+
 
 @click.command("export", cls=Command, epilog=_EPILOG)
 @data_options
@@ -96,8 +101,11 @@ def _export_cells(dataset: Any, out: str, as_json: bool) -> None:
 
     with progress(f"writing {out}", as_json, "cells") as update:
         cells = export_h5ad(dataset, local_path(out), update)
+    notes = [_IN_PLACE] if dataset.kind == "h5ad" else []
     with report_of(out):
         if as_json:
-            emit_json({"path": out, "cells": cells, "genes": len(dataset.features)})
-        else:
-            echo(f"{out}: {counted(cells, 'cell')}, {counted(len(dataset.features), 'gene')}")
+            emit_json({"path": out, "cells": cells, "genes": len(dataset.features), "notes": notes})
+            return
+        echo(f"{out}: {counted(cells, 'cell')}, {counted(len(dataset.features), 'gene')}")
+        for note in notes:
+            echo(f"note: {note}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy.typing as npt
 
 from penstock import _native
-from penstock._base.errors import InvalidArgumentError
+from penstock._base.errors import Error, InvalidArgumentError
 from penstock._base.words import counted, warn_caller
 from penstock._data.bounds import Bounds, document_bounds
 from penstock._data.cell_forms import resolve as resolve_cells
@@ -350,6 +350,21 @@ class Dataset(Opened):
         """Records of the stream; entries of opaque documents."""
         return self.spans if self.mode == "opaque" else self.records
 
+    @property
+    def _has_cells(self) -> bool:
+        """Whether documents are cells: records that name genes; nothing is read."""
+        has_features = self._in_place is not None or bool(self._native.features)
+        return has_features and self.dtype is not None and "gene" in (self.dtype.names or ())
+
+    def _genes(self) -> int | None:
+        """How many there are; None where a network would be asked, or what says so cannot be read."""
+        if self._native.is_remote:
+            return None
+        try:
+            return None if self.features is None else len(self.features)
+        except (Error, OSError):
+            return None
+
     def __reduce__(self) -> Any:
         """Pickles as the way to open it again; the content is compared then."""
         return _reopen, (*self._reopen, self.fingerprint)
@@ -357,6 +372,9 @@ class Dataset(Opened):
     def __repr__(self) -> str:
         """Path, kind and size."""
         what = counted(self.spans, "entry") if self.mode == "opaque" else counted(self.records, "record")
+        if self._has_cells:
+            genes = "" if (number := self._genes()) is None else f" of {counted(number, 'gene')}"
+            what = f"{counted(self.spans, 'cell')}{genes}, {what}"
         shards = counted(len(self._native.shards()), "shard")
         told = "" if self._bounds is None else f", {self._bounds.by}={self._bounds.value}"
         return f"Dataset({self.path!r}, {self.kind}, {self.mode}, {what}, {shards}{told})"

@@ -433,5 +433,10 @@ def test_cells_come_out_as_anndata_and_the_command_line_shows_them(
     assert (said["kind"], said["spans"], said["size_bytes"]) == ("h5ad", CELLS, path.stat().st_size)
     assert main(["show", str(path), "7"]) == 0
     assert "document 7" in capsys.readouterr().out
+    out = path.parent / "again.h5ad"
+    assert main(["export", str(path), "--to", "h5ad", "--out", str(out)]) == 0
+    assert "note: of .h5ad files in place only X, obs and var are read" in capsys.readouterr().out
+    assert list(anndata.read_h5ad(out).obs_names[:2]) == ["0", "1"]  # as it is said
+    assert repr(penstock.open(path)).startswith(f"Dataset('{path}', h5ad, stream, {CELLS} cells of {GENES} genes, ")
     assert main(["query", str(path), "select count(*) as n from documents where number < 5"]) == 0
     assert "5" in capsys.readouterr().out

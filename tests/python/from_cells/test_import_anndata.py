@@ -291,7 +291,8 @@ def test_the_command_imports_and_says_what_is_left_out(tmp_path: Path, capsys: p
     told = json.loads(capsys.readouterr().out)
     assert (told["cells"], told["columns"]) == (CELLS, ["plate", "score", "X_pca"])
     assert main(["export", out, "--to", "h5ad", "--out", str(tmp_path / "b.h5ad"), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"path": str(tmp_path / "b.h5ad"), "cells": CELLS, "genes": GENES}
+    expected = {"path": str(tmp_path / "b.h5ad"), "cells": CELLS, "genes": GENES, "notes": []}
+    assert json.loads(capsys.readouterr().out) == expected
     assert main(["import", str(tmp_path / "no.h5ad"), "--out", str(tmp_path / "e")]) == 2
     assert "no such file" in capsys.readouterr().err
     assert main([*arguments, "--workers", "1"]) == 2
