@@ -73,10 +73,10 @@ class _VarFeatures(Features):
     def columns(self) -> Columns:
         if self._columns is None:
             with session() as helper:
-                self._columns = Columns(self._open(helper))
+                self._columns = Columns(self._open_columns(helper))
         return self._columns
 
-    def _open(self, helper: Helper) -> _native.Dataset:
+    def _open_columns(self, helper: Helper) -> _native.Dataset:
         path, stamp = self._files[0]
         _check(path, stamp)
         with _opened(helper, path) as store:

@@ -157,7 +157,7 @@ class Balanced:
     ) -> None:
         """Checks what can be checked without the view."""
         self.names, self.labels = _classes(labels)
-        self._categories = getattr(labels, "categories", None)
+        self._categories: Any = getattr(labels, "categories", None)
         self._is_of_documents = isinstance(labels, DocumentColumn)
         by_code = _by_code(weights, self._categories)
         self.shares = None if by_code is None else _shares(by_code, self.names)
