@@ -27,6 +27,7 @@ class Decoder:
         names = dataset.dtype.names if dataset.dtype is not None else ()
         self.field = "token" if "token" in names else next((name for name in names if _is_ids(dataset, name)), None)
         self.note = ""
+        self._genes = dataset.features if dataset._has_cells else None
         self._tokenizer: Any = None
         if file is None:
             return
@@ -55,9 +56,16 @@ class Decoder:
         for name, values in record_values.items():
             listed = values.tolist()
             more = f" … {len(listed):,} in all" if len(listed) > _VALUES_SHOWN else ""
-            numbers = " ".join(map(str, listed[:_VALUES_SHOWN]))
+            numbers = " ".join(map(str, self._named(name, listed[:_VALUES_SHOWN])))
             shown.append(f"{numbers}{more}" if len(record_values) == 1 else f"{name}: {numbers}{more}")
         return "\n".join(shown)
+
+    def _named(self, field: str, values: list[Any]) -> list[Any]:
+        """Names of genes, where the dataset has them; other values as they are."""
+        if field != "gene" or self._genes is None:
+            return values
+        names = self._genes._all_names
+        return [names[each] if each < len(names) else each for each in values]
 
 
 @functools.cache

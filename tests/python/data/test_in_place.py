@@ -432,7 +432,8 @@ def test_cells_come_out_as_anndata_and_the_command_line_shows_them(
     said = json.loads(capsys.readouterr().out)
     assert (said["kind"], said["spans"], said["size_bytes"]) == ("h5ad", CELLS, path.stat().st_size)
     assert main(["show", str(path), "7"]) == 0
-    assert "document 7" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "document 7" in shown and f"gene: g{np.sort(made.X[7].indices)[0]} " in shown
     out = path.parent / "again.h5ad"
     assert main(["export", str(path), "--to", "h5ad", "--out", str(out)]) == 0
     assert "note: of .h5ad files in place only X, obs and var are read" in capsys.readouterr().out
