@@ -42,7 +42,7 @@ CASES: dict[str, tuple[dict[str, Any], str | None]] = {
     "balance": ({"balance": penstock.Balance(list(range(100)), micro_batches=2)},
                 r"process 1: balance by costs of digest \w+ in 2 micro-batches, others none"),
     "two": ({"seed": 4}, "process 1: position 12, others 0; process 1: another job: order.seed is 4, others 3"),
-    "steered": ({}, r"process 1: another job: order.steered.stages is \[\], others .*\"count\": 1.*\(weights that were set: call"),
+    "steered": ({}, r"1: another job: order.steered.stages is \[\], others .*\"count\": 1.*\(weights that were set"),
     "steered otherwise": ({}, r"1: another job: order.steered.stages\[0\].digest is .*last\[1\] is 3, others 2"),
     "steered alike": ({}, None),
     "collection": ({}, "process 2: another job: order.seed is 9, others 3"),
