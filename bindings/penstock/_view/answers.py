@@ -110,6 +110,7 @@ def _row(shown: Shown, query: Query) -> Any:
         {place: query.number(place, 0)},
         query.number("seed", 0),
         query.number("part", 0),
+        (query.number("mark", 0), query.number("mark_records", 1)) if query.has("mark") else None,
     )
 
 

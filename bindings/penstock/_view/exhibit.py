@@ -127,7 +127,9 @@ class Exhibit:
         features = self.dataset.features
         return [] if features is None else list(features._all_names)
 
-    def row(self, kind: str, window: int, at: dict[str, int], seed: int, part: int) -> dict[str, Any]:
+    def row(
+        self, kind: str, window: int, at: dict[str, int], seed: int, part: int, mark: tuple[int, int] | None = None
+    ) -> dict[str, Any]:
         """One window or document.
 
         Args:
@@ -136,6 +138,8 @@ class Exhibit:
             at: one of {"index": i}, {"record": r} (the window that has it) and {"position": p} of `seed`'s order.
             seed: of the uniform order.
             part: of a long document, from 0.
+            mark: first record (of the document; of a window: of the stream) and count of records that are looked for;
+                a span that has some says its text `around` them.
 
         Raises:
             InvalidArgumentError: there is no such row, or the dataset has none of this kind.
@@ -155,6 +159,8 @@ class Exhibit:
         if position is None:
             position = int(order.inverse(np.array([index], np.uint64))[0])
         found = self._window(view, index) if kind == "window" else self._document(view, index, part)
+        if mark is not None and self.decoder.decodes:
+            self._add_around(found, mark[0] - found.get("begin", found.get("first_record", 0)), mark[1])
         known = {"kind": kind, "index": index, "count": count, "window": window}
         return {**known, "seed": str(seed), "position": str(position), "epoch": str(epoch), **found}
 
@@ -309,6 +315,19 @@ class Exhibit:
         special = spelling.special if spelling is not None else frozenset()
         marks = [at for at, each in enumerate(listed) if each == end or each in special]
         return {"pieces": None if spelling is None else spelling.pieces(listed), "special": marks}
+
+    def _add_around(self, row: dict[str, Any], begin: int, count: int) -> None:
+        """Adds the text before the records that are looked for, theirs, and after them, to spans that have some."""
+        for span in row["spans"]:
+            start = span.get("start", 0) if row.get("begin") is None else 0
+            low, high = max(begin - start, 0), min(begin + count - start, span.get("length", 0))
+            if low >= high:
+                continue
+            ids = np.array(span["ids"].split(" "), np.int64)
+            # A tokenizer may join or drop what stands between ids: such a text is not cut.
+            cuts = [len(self.decoder.text({self.decoder.field: ids[:at]}).rstrip("\ufffd")) for at in (low, high)]
+            whole = span["text"]
+            span["around"] = [whole[: cuts[0]], whole[cuts[0] : cuts[1]], whole[cuts[1] :]]
 
     def document_of(self, shard: int, entry: int) -> int | None:
         """The number of a document in the dataset; None in the ids layout."""

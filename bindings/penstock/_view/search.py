@@ -28,7 +28,7 @@ Find = Callable[[Piece], Generator[dict[str, Any]]]
 def search(
     exhibit: Exhibit, look: str, text: str, *, any_case: bool, wanted: Wanted, start: int
 ) -> Generator[dict[str, Any]]:
-    """Hits, {"hit": {document, record, before, text, after}}, the first of each document, and {"progress": …} between.
+    """Each document's first hit, {"hit": {document, record, records, before, text, after}}, and {"progress": …} between.
 
     Args:
         exhibit: where.
@@ -108,9 +108,9 @@ def _text_finder(exhibit: Exhibit, text: str, any_case: bool) -> tuple[Find, int
         known = int(ends[piece.known - 1]) if piece.known else 0
         for at, row in _first_of_each(data, wanted, any_case, borders, known, piece.documents is None):
             low, high, end = int(borders[row]), int(borders[row + 1]), at + len(wanted)
-            record = int(np.searchsorted(ends, at, "right"))
+            record, last = np.searchsorted(ends, [at, end - 1], "right").tolist()
             parts = data[max(at - _AROUND, low) : at], data[at:end], data[end : min(end + _AROUND, high)]
-            yield _hit(piece, row, record, list(map(_text, parts)))
+            yield _hit(piece, row, (record, last + 1), list(map(_text, parts)))
 
     return find, len(wanted) + 64
 
@@ -162,20 +162,21 @@ def _ids_finder(exhibit: Exhibit, text: str) -> tuple[Find, int]:
             low, high, end = int(piece.offsets[row]), int(piece.offsets[row + 1]), at + size
             around = _AROUND // 5
             parts = tokens[max(at - around, low) : at], tokens[at:end], tokens[end : min(end + around, high)]
-            yield _hit(piece, row, at, [_words(exhibit, each) for each in parts])
+            yield _hit(piece, row, (at, end), [_words(exhibit, each) for each in parts])
 
     return find, size
 
 
-def _hit(piece: Piece, row: int, at: int, texts: list[str]) -> dict[str, Any]:
-    """A hit at place `at` of a piece, and where to go on after it; `texts` before it, its own and after it."""
-    record = piece.begin + at - int(piece.offsets[row])
+def _hit(piece: Piece, row: int, places: tuple[int, int], texts: list[str]) -> dict[str, Any]:
+    """A hit at the places [begin, end) of a piece, and where to go on; `texts` before it, its own and after it."""
+    begin, end = places
+    record = piece.begin + begin - int(piece.offsets[row])
     if piece.documents is None:
         document, following = None, record + 1
     else:
         document, following = int(piece.documents[row]), piece.first + row + 1
     said = dict(zip(("before", "text", "after"), texts, strict=True))
-    return {"hit": {"document": document, "record": record, **said}, "next": following}
+    return {"hit": {"document": document, "record": record, "records": end - begin, **said}, "next": following}
 
 
 def _in_metadata(
@@ -191,7 +192,7 @@ def _in_metadata(
                 low, high = found.span()
                 parts = raw[max(low - _AROUND, 0) : low], raw[low:high], raw[high : high + _AROUND]
                 said = dict(zip(("before", "text", "after"), map(_text, parts), strict=True))
-                yield {"hit": {"document": number, "record": None, **said}, "next": at}
+                yield {"hit": {"document": number, "record": None, "records": 0, **said}, "next": at}
         yield {"done": done}
 
 

@@ -122,5 +122,6 @@ def _span(exhibit: Exhibit, span: Any) -> dict[str, Any]:
         "stop": span.stop,
         "begins": span.begins,
         "ends": span.ends,
+        "offset": span.offset,
         "document": exhibit.document_of(*span.id),
     }

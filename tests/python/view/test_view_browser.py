@@ -13,7 +13,7 @@ import numpy as np
 import penstock
 import pytest
 from _browser import Browser, browser
-from _views import ATTACK, ask, cells, hostile, lines, serving
+from _views import ATTACK, ask, cells, hostile, lines, one_long, serving
 from penstock._view.server import ViewServer
 
 GRID = "document.getElementById('grid')"
@@ -223,6 +223,56 @@ def test_hits_come_with_their_place_and_open_their_document(
         show(tab, server, tab="search", find=ATTACK, look="metadata")
         tab.until("document.getElementById('hits').dataset.ready === '100'")
         assert tab.do("document.hacked") is None and tab.do("document.querySelectorAll('#hits img').length") == 0
+
+
+def test_a_hit_opens_the_part_of_a_long_document_that_has_it_and_marks_it(
+    tab: Browser, tmp_path: Path, tokenizer_file: str
+) -> None:
+    tokenizers = pytest.importorskip("tokenizers")
+    tokenizer = tokenizers.Tokenizer.from_file(tokenizer_file)
+    ids = tokenizer.encode("word " * 9000 + "a naïve needle in it" + " word" * 9000).ids
+    with penstock.Writer(tmp_path / "text", {"token": "u2"}, metadata="json") as writer:
+        for each in ([1, 2], ids):
+            writer.append(token=each, metadata=None)
+    marks = (
+        "[...document.querySelectorAll('#content .hit')].map((each) => each.textContent).join('').replaceAll('‥', '')"
+    )
+    with serving(penstock.open(tmp_path / "text"), tokenizer=tokenizer_file) as server:
+        (hit, *_) = lines(server, "search", look="text", text="naïve needle")
+        part = hit["hit"]["record"] // 8192
+        assert part > 0
+        for form in ("text", "tokens"):
+            show(tab, server, tab="search", find="naïve needle", look="text", form=form)
+            tab.until("document.getElementById('hits').dataset.ready === '1'")
+            click(tab, "#hits button")
+            tab.until("document.getElementById('reader').dataset.ready === 'document 1'")
+            assert f"part {part + 1} of " in texts(tab, "#part")[0]
+            assert "naïve needle" in tab.do(marks) and len(tab.do(marks)) < 20
+            box = "(each) => { const box = each.getBoundingClientRect(); return [box.top, box.bottom]; }"
+            inner, outer = tab.do(f"['#content .hit', '#content'].map((n) => document.querySelector(n)).map({box})")
+            assert outer[0] <= inner[0] and inner[1] <= outer[1]
+        click(tab, "#part-before")
+        tab.until("document.querySelector('#content .hit') === null")
+
+
+def test_rows_of_windows_and_of_steps_open_their_document_where_they_lie_in_it(tab: Browser, tmp_path: Path) -> None:
+    dataset, tokens = one_long(tmp_path)
+    marked = "[...document.querySelectorAll('#content .hit')].map((each) => +each.dataset.id)"
+    with serving(dataset) as server:
+        show(tab, server, kind="window", window=100, index=100)
+        tab.until("document.getElementById('reader').dataset.ready === 'window 100'")
+        click(tab, "#spans li button")
+        tab.until("document.getElementById('reader').dataset.ready === 'document 1'")
+        assert "part 2 of 3" in texts(tab, "#part")[0] and tab.do(marked) == tokens[10_000:10_100].tolist()
+        click(tab, "[data-kind=window]")
+        tab.until("document.getElementById('reader').dataset.ready === 'window 81'")
+        show(tab, server, tab="step", step=9, batch=10, run_as="windows", run_window=100, order="sequential")
+        tab.until("document.getElementById('step-rows').dataset.ready === 'step 9'")
+        click(tab, "#step-rows tbody tr:nth-child(3) button.link")
+        tab.until("document.getElementById('reader').dataset.ready === 'document 1'")
+        assert (
+            "part 2 of 3" in texts(tab, "#part")[0] and tab.do(marked) == tokens[9200:9301].tolist()
+        )  # and its last label
 
 
 # ---- documents

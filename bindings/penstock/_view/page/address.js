@@ -59,6 +59,15 @@ export async function ask(name, query = {}, signal = undefined) {
   return (await answer(name, query, signal)).json();
 }
 
+/** A place in a dataset and none beside it: the changes of the address that go there. */
+export const place = (changes) => ({
+  index: "", position: "", record: "", part: "", row: "", mark: "", mark_records: "", ...changes,
+});
+
+/** What goes to a document, at the `count` records from `record` on; at its beginning where that is null or 0. */
+export const documentPlace = (document, record = null, count = 1) =>
+  place({ kind: "document", index: document, ...(record ? { mark: record, mark_records: count } : {}) });
+
 /** Lines of an answer as they come; `take(line)` is called with each. */
 export async function listen(name, query, signal, take) {
   const reader = (await answer(name, query, signal)).body.pipeThrough(new TextDecoderStream()).getReader();

@@ -1,6 +1,6 @@
 // The table of documents: any number of rows, of which those in sight are asked for. The scroll bar is of a spacer that is
 // at most TALLEST pixels high, since browsers have a limit; beyond it a pixel of the bar stands for several rows.
-import { ask, filter, go, note, wanted } from "./address.js";
+import { ask, documentPlace, filter, go, note, wanted } from "./address.js";
 import { at, complain, counted, make, number } from "./dom.js";
 
 const ROW = 31; // pixels
@@ -184,9 +184,9 @@ function open(place) {
   if (row) openDocument(row.document);
 }
 
-/** Goes to the page of a document. */
-export function openDocument(document) {
-  go({ tab: "read", kind: "document", index: document, position: "", record: "", part: "", "row": "" });
+/** Goes to the page of a document, at some of its records where they are given. */
+export function openDocument(document, record = null, count = 1) {
+  go({ tab: "read", ...documentPlace(document, record, count) });
 }
 
 /** Opens any of the documents that the filter chooses. */

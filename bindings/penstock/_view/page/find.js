@@ -1,5 +1,5 @@
 // Search by text, ids and in metadata: hits as they come, with progress, until enough is found or it is stopped.
-import { filter, go, listen, wanted } from "./address.js";
+import { filter, go, listen, place, wanted } from "./address.js";
 import { at, complain, counted, make, number, visible } from "./dom.js";
 import { openDocument } from "./documents.js";
 
@@ -83,8 +83,10 @@ function drawHit(hit) {
   const where = hit.document !== null && hit.record !== null ? ` from record ${number(hit.record)}` : "";
   const link = make("button", { type: "button", class: "link", text: name });
   link.addEventListener("click", () => {
-    if (hit.document === null) go({ tab: "read", kind: "window", record: hit.record, index: "", position: "", part: "" });
-    else openDocument(hit.document);
+    const mark = { mark: hit.record, mark_records: hit.records };
+    if (hit.document === null) go({ tab: "read", kind: "window", ...place({ record: hit.record, ...mark }) });
+    else if (hit.record === null) openDocument(hit.document);
+    else go({ tab: "read", kind: "document", ...place({ index: hit.document, ...mark }) });
   });
   const text = make("p", { class: "text" }, hit.before ? `…${visible_line(hit.before)}` : "",
     make("mark", { text: visible_line(hit.text) }), `${visible_line(hit.after)}…`);

@@ -1,5 +1,5 @@
 // The page of one window or document: where it is, how to go on from it, and the forms in which it is shown.
-import { ask, go, state } from "./address.js";
+import { ask, documentPlace, go, place, state } from "./address.js";
 import { at, make, number, whole } from "./dom.js";
 import { drawRow, formsOf } from "./reader.js";
 import { drawTraining } from "./training.js";
@@ -9,8 +9,8 @@ let row = null; // that is shown
 let shown = ""; // the question that it answers
 let asked = 0; // number of the latest question: answers to earlier ones are dropped
 
-const toIndex = (index) => go({ index, position: undefined, record: undefined, part: undefined, row: undefined });
-const toPosition = (position) => go({ position, index: undefined, record: undefined, part: undefined, row: undefined });
+const toIndex = (index) => go(place({ index }));
+const toPosition = (position) => go(place({ position }));
 
 /** Draws the window or document that the address says. */
 export async function showRow(found) {
@@ -25,9 +25,12 @@ export async function showRow(found) {
     at("content").replaceChildren(make("p", { class: "empty", text: "There are no records and no documents." }));
     return;
   }
-  const place = ["position", "record"].find((each) => wanted.has(each)) ?? "index";
-  const query = { dataset, kind, window: windowSize(wanted), [place]: wanted.get(place) ?? "0" };
-  const asks = { ...query, seed: wanted.get("seed") ?? "0", part: wanted.get("part") ?? "0" };
+  const by = ["position", "record"].find((each) => wanted.has(each)) ?? "index";
+  const query = { dataset, kind, window: windowSize(wanted), [by]: wanted.get(by) ?? "0" };
+  const mark = markOf(wanted);
+  const part = wanted.get("part") ?? (mark && kind === "document" ? Math.floor(mark.begin / facts.part) : "0");
+  const marks = mark ? { mark: mark.begin, mark_records: mark.end - mark.begin } : {};
+  const asks = { ...query, seed: wanted.get("seed") ?? "0", part, ...marks };
   try {
     if (row === null || shown !== JSON.stringify(asks)) {
       const answer = await ask("row", asks);
@@ -41,6 +44,14 @@ export async function showRow(found) {
     if (row === null) drawNoRow(wanted);
     throw error;
   }
+}
+
+/** The records [begin, end) that are looked for: of the document; of a window, of the stream. */
+function markOf(wanted) {
+  if (!/^\d{1,15}$/.test(wanted.get("mark") ?? "")) return null;
+  const begin = Number(wanted.get("mark"));
+  const count = Number(wanted.get("mark_records") ?? 1);
+  return { begin, end: begin + (Number.isSafeInteger(count) && count > 0 ? count : 1) };
 }
 
 /** Nothing to see yet, but fields to ask again with. */
@@ -85,7 +96,8 @@ async function draw(wanted, isCurrent) {
   for (const button of at("kinds").children) button.setAttribute("aria-pressed", button.dataset.kind === row.kind);
   const noun = row.kind === "window" ? "Window" : facts.cells ? "Cell" : "Document";
   at("row-title").textContent = `${noun} ${number(row.index)}`;
-  at("row-place").textContent = placeOf();
+  const mark = markOf(wanted);
+  at("row-place").textContent = placeOf(mark);
   at("of-window").hidden = row.kind !== "window";
   at("window").value = row.window;
   at("number").setAttribute("aria-label", `${noun} number`);
@@ -103,13 +115,13 @@ async function draw(wanted, isCurrent) {
     await drawTraining(facts, row, isCurrent);
     if (!isCurrent()) return;
   } else {
-    drawRow(row, form, at("content"), at("spans"), (document) =>
-      go({ kind: "document", index: document, position: undefined, record: undefined, part: undefined, row: undefined }));
+    drawRow({ ...row, mark }, form, at("content"), at("spans"), (span) =>
+      go(documentPlace(span.document, span.offset, span.stop - span.start)));
   }
   at("reader").dataset.ready = `${row.kind} ${row.index}`;
 }
 
-function placeOf() {
+function placeOf(mark) {
   const words = [`of ${number(row.count)}`];
   if (row.genes) {
     const sums = row.genes.fields.map((name, each) => `${name} ${number(row.genes.sums[each])} in all`);
@@ -118,6 +130,7 @@ function placeOf() {
     words.push(`${number(row.records)} records from ${number(row.first_record)} on`);
   }
   if (row.kind === "window") words.push(`${number(row.spans.filter((span) => span.shard !== undefined).length)} spans`);
+  if (mark) words.push(`marked from record ${number(mark.begin)}`);
   const epoch = row.epoch === "0" ? "" : ` (epoch ${number(row.epoch)})`;
   words.push(`position ${number(row.position)}${epoch} in the order of seed ${row.seed}`);
   return words.join(" · ");
@@ -147,7 +160,7 @@ at("earlier").addEventListener("click", () => move(-1n));
 at("later").addEventListener("click", () => move(1n));
 at("search").addEventListener("submit", (event) => {
   event.preventDefault();
-  const wanted = { index: undefined, record: undefined, position: undefined, part: undefined, row: undefined, window: whole(at("window")) };
+  const wanted = place({ window: whole(at("window")) });
   const by = at("by").hidden ? "index" : at("by").value;
   // Windows of another size have other numbers: stay at the record that is looked at.
   const is_resized = row && row.kind === "window" && wanted.window !== String(row.window);
@@ -160,21 +173,25 @@ at("order").addEventListener("submit", (event) => {
   const seed = whole(at("seed"));
   // Another seed alone: stay where one is, and see its place in that order.
   if (row && seed !== row.seed && whole(at("position")) === row.position) {
-    go({ seed, index: row.index, position: undefined, record: undefined });
+    go({ seed, index: row.index, position: "", record: "" });
   } else {
-    go({ seed, position: whole(at("position")), index: undefined, record: undefined, part: undefined });
+    go({ seed, ...place({ position: whole(at("position")) }) });
   }
 });
 at("kinds").addEventListener("click", (event) => {
   const { kind } = event.target.dataset;
   if (!kind || (row && row.kind === kind)) return;
   // From a window to its first document and back: to what is looked at already.
-  const place = { index: "0", record: undefined, position: undefined, part: undefined, row: undefined };
-  if (row && kind === "document" && row.spans[0]?.document !== undefined) place.index = row.spans[0].document;
-  if (row && kind === "window" && row.first_record < Math.floor(facts.records / row.window) * row.window) {
-    Object.assign(place, { index: undefined, record: row.first_record });
+  let there = place({ kind, index: "0" });
+  const first = row?.spans[0];
+  if (row && kind === "document" && first?.document !== undefined) {
+    there = documentPlace(first.document, first.offset, first.stop - first.start);
   }
-  go({ kind, ...place });
+  const record = row && row.first_record + (row.begin ?? 0);
+  if (row && kind === "window" && record < Math.floor(facts.records / row.window) * row.window) {
+    there = place({ kind, record });
+  }
+  go(there);
 });
 at("forms").addEventListener("click", (event) => {
   if (event.target.dataset.form) go({ form: event.target.dataset.form }, true);

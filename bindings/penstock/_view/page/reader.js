@@ -18,7 +18,7 @@ export function formsOf(row) {
   return found;
 }
 
-/** Draws the row into `content` and `cards`; `open(document)` is called where one is asked for. */
+/** Draws the row into `content` and `cards`; `open(span)` is called where its document is asked for. */
 export function drawRow(row, form, content, cards, open) {
   const runs = drawContent(row, form, content);
   const described = row.spans.filter((span) => span.shard !== undefined);
@@ -37,9 +37,18 @@ export function drawRow(row, form, content, cards, open) {
     const words = `The first ${precise(MOST_CARDS)} of ${precise(described.length)} spans: choose a smaller window.`;
     cards.append(make("li", { class: "empty", text: words }));
   }
+  const hit = content.querySelector(".hit");
+  if (hit) content.scrollTop += hit.getBoundingClientRect().top - content.getBoundingClientRect().top - content.clientHeight / 4;
   const show = (box, each) => box.scrollTo({ top: each.offsetTop - box.offsetTop - 10, behavior: "smooth" });
   runs.forEach((run, at) => run.addEventListener("click", () => cards.children[at] && show(cards, cards.children[at])));
   [...cards.children].forEach((each, at) => each.addEventListener("click", () => runs[at] && show(content, runs[at])));
+}
+
+/** The places [begin, end) among a span's records that are marked. */
+function markedOf(row, span) {
+  if (!row.mark) return { begin: 0, end: 0 };
+  const first = row.kind === "window" ? row.first_record + (span.start ?? 0) : row.begin ?? 0;
+  return { begin: row.mark.begin - first, end: row.mark.end - first };
 }
 
 function drawContent(row, form, content) {
@@ -54,7 +63,7 @@ function drawContent(row, form, content) {
   }
   if (form === "tokens" || form === "ids") {
     const spans = row.spans.filter((span) => typeof span.ids === "string" && span.ids !== "");
-    if (spans.length) return drawTokens(spans, form, content);
+    if (spans.length) return drawTokens(spans, form, content, (span) => markedOf(row, span));
   }
   const said = (span) => (form === "text" ? span.text : span.ids);
   const runs = row.spans.filter((span) => typeof said(span) === "string");
@@ -64,11 +73,18 @@ function drawContent(row, form, content) {
     return [];
   }
   const text = make("p", { class: "text" });
-  const made = runs.map((span, at) => make("span", { class: `s${at % COLOURS}`, text: said(span) }));
+  const made = runs.map((span, at) => make("span", { class: `s${at % COLOURS}` }, ...textOf(span, said(span))));
   made.forEach((run, at) => text.append(...(form === "ids" && at ? ["\n", run] : [run])));
   content.replaceChildren(text);
   if (!runs.some(said)) content.append(make("p", { class: "empty", text: "The tokenizer makes no text of these ids." }));
   return made;
+}
+
+/** A span's text, with the part of it that is looked for marked. */
+function textOf(span, text) {
+  if (!span.around) return [text];
+  const [before, hit, after] = span.around;
+  return [before, make("mark", { class: "hit", text: hit }), after];
 }
 
 function drawTable(row, content) {
@@ -76,6 +92,9 @@ function drawTable(row, content) {
   const begin = row.begin ?? 0;
   const lines = row.table.rows.map((values, at) => [precise(begin + at), ...values]);
   table(shown, ["record", ...row.table.names], lines, [0, ...row.table.names.map((_, at) => at + 1)]);
+  const first = row.kind === "window" ? row.first_record : begin;
+  const marked = row.mark ? [...shown.tBodies[0].rows].slice(Math.max(row.mark.begin - first, 0), Math.max(row.mark.end - first, 0)) : [];
+  for (const line of marked) line.classList.add("hit");
   content.replaceChildren(shown);
   if (lines.length < row.table.records) {
     const words = `The first ${precise(lines.length)} of ${precise(row.table.records)} records.`;
@@ -108,7 +127,7 @@ function card(row, span, at, open) {
     const button = make("button", { type: "button", text: "open" });
     button.addEventListener("click", (event) => {
       event.stopPropagation();
-      open(span.document);
+      open(span);
     });
     title.append(button);
   }

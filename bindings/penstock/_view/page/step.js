@@ -1,5 +1,5 @@
 // The rows of a step: which documents, on which rank.
-import { ask, go, wanted } from "./address.js";
+import { ask, documentPlace, go, place, wanted } from "./address.js";
 import { at, counted, make, number, table, whole } from "./dom.js";
 import { drawShares } from "./charts.js";
 
@@ -79,19 +79,19 @@ function draw(found, mixture) {
 function documentsOf(row, mixture) {
   const cell = make("td", { class: "documents" });
   const dataset = mixture.path === null ? wanted("dataset", "0") : String(row.source);
-  const place = { tab: "read", dataset, position: "", record: "", part: "", row: "" };
+  const there = { tab: "read", dataset };
   for (const span of row.spans) {
     if (span.document === null) continue;
     const from = span.offset ? ` from record ${number(span.offset)} on` : "";
     const title = `records ${number(span.start)} to ${number(span.stop)} of the row${from}`;
     const link = make("button", { type: "button", class: "link", text: number(span.document), title });
-    link.addEventListener("click", () => go({ ...place, kind: "document", index: span.document }));
+    link.addEventListener("click", () => go({ ...there, ...documentPlace(span.document, span.offset, span.stop - span.start) }));
     cell.append(link, " ");
   }
   if (row.more) cell.append(`and ${number(row.more)} more`);
   if (!cell.childNodes.length && row.first_record !== null) {
     const link = make("button", { type: "button", class: "link", text: `record ${number(row.first_record)}` });
-    link.addEventListener("click", () => go({ ...place, kind: "window", index: "", record: row.first_record }));
+    link.addEventListener("click", () => go({ ...there, kind: "window", ...place({ record: row.first_record }) }));
     cell.append(link);
   }
   return cell;

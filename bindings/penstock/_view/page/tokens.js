@@ -14,16 +14,21 @@ export function token(id, piece, { special = false, odd = false, more = "" } = {
   return made;
 }
 
-/** Draws the tokens of some spans; gives the elements of the spans. */
-export function drawTokens(spans, form, content) {
+const unmarked = () => ({ begin: 0, end: 0 });
+
+/** Draws the tokens of some spans, those at the places [begin, end) of `marked(span)` marked; gives the spans' elements. */
+export function drawTokens(spans, form, content, marked = unmarked) {
   const text = make("p", { class: `text tokens ${form}` });
   const made = spans.map((span, place) => {
     const run = make("span", { class: `s${place % COLOURS}` });
     const special = new Set(span.special);
+    const { begin, end } = marked(span);
     const pieces = form === "ids" ? null : span.pieces;
     span.ids.split(" ").forEach((id, number) => {
       if (!pieces && number) run.append(" ");
-      run.append(token(id, pieces ? pieces[number] : null, { special: special.has(number), odd: number % 2 === 1 }));
+      run.append(token(id, pieces ? pieces[number] : null, {
+        special: special.has(number), odd: number % 2 === 1, more: begin <= number && number < end ? "hit" : "",
+      }));
     });
     return run;
   });

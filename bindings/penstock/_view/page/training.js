@@ -1,6 +1,6 @@
 // What training sees: a row as a loader gives it. Each token stands with what the model is to say after it; where the loss
 // does not count, and in padding, it is grey.
-import { ask, go, wanted } from "./address.js";
+import { ask, documentPlace, go, wanted } from "./address.js";
 import { at, counted, make, number, percent, whole } from "./dom.js";
 import { token } from "./tokens.js";
 
@@ -91,7 +91,7 @@ function drawSpans(found) {
     if (span.document !== null) {
       const open = make("button", { type: "button", text: "open" });
       open.addEventListener("click", () =>
-        go({ kind: "document", index: span.document, form: "", position: "", record: "", part: "", row: "" }));
+        go({ form: "", ...documentPlace(span.document, span.offset, span.stop - span.start) }));
       title.append(open);
     }
     const ends = [span.begins ? "" : "its beginning is elsewhere", span.ends ? "" : "it goes on elsewhere"].filter(Boolean);
