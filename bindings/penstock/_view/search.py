@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
+import sys
 import time
+from collections import defaultdict
 from collections.abc import Callable, Generator, Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -20,6 +24,7 @@ MOST_HITS = 100
 """Documents with a hit after which a search stops; the next one goes on there."""
 _LONGEST = 1000  # characters of what is searched
 _SECONDS = 0.2  # between two reports of progress
+_MOST_BYTES = 4  # of a character, in any of its cases
 _AROUND = 60  # bytes, or a fifth as many tokens, that are shown before and after a hit
 
 Find = Callable[[Piece], Generator[dict[str, Any]]]
@@ -28,13 +33,13 @@ Find = Callable[[Piece], Generator[dict[str, Any]]]
 def search(
     exhibit: Exhibit, look: str, text: str, *, any_case: bool, wanted: Wanted, start: int
 ) -> Generator[dict[str, Any]]:
-    """Each document's first hit, {"hit": {document, record, records, before, text, after}}, and {"progress": …} between.
+    """First hits of documents, {"hit": {document, record, records, before, text, after}}, and {"progress": …} between.
 
     Args:
         exhibit: where.
         look: "text", "ids" or "metadata".
         text: what is looked for; of ids, numbers.
-        any_case: whether A to Z are a to z; not of ids.
+        any_case: whether letters that differ in case alone are the same, in any script, and "ß" is "ss"; not of ids.
         wanted: among which documents; they come in the dataset's order.
         start: how many documents (of a stream without them: records) are passed over.
 
@@ -100,44 +105,104 @@ def _text_finder(exhibit: Exhibit, text: str, any_case: bool) -> tuple[Find, int
     spelling = exhibit.decoder.spelling
     if spelling is None:
         raise InvalidArgumentError("text is found with a tokenizer: penstock view … --tokenizer tokenizer.json")
-    wanted = text.encode("utf-8", "replace")
+    after = _after(text, any_case)
+    longest = _MOST_BYTES * len(text.casefold() if any_case else text)
 
     def find(piece: Piece) -> Generator[dict[str, Any]]:
         data, ends = spelling.spell(piece.tokens)
         borders = np.concatenate([[0], ends])[piece.offsets]
         known = int(ends[piece.known - 1]) if piece.known else 0
-        for at, row in _first_of_each(data, wanted, any_case, borders, known, piece.documents is None):
-            low, high, end = int(borders[row]), int(borders[row + 1]), at + len(wanted)
+        found = _first_of_each(lambda at: after(data, at), borders, piece.documents is None, known, longest)
+        for at, end, row in found:
             record, last = np.searchsorted(ends, [at, end - 1], "right").tolist()
-            parts = data[max(at - _AROUND, low) : at], data[at:end], data[end : min(end + _AROUND, high)]
-            yield _hit(piece, row, (record, last + 1), list(map(_text, parts)))
+            parts = _excerpt(data, at, end, int(borders[row]), int(borders[row + 1]))
+            yield _hit(piece, row, (record, last + 1), parts)
 
-    return find, len(wanted) + 64
+    return find, longest + 64
+
+
+def _after(text: str, any_case: bool) -> Callable[[bytes, int], tuple[int, int] | None]:
+    """A function of bytes and a place: [begin, end) of the next text from there on, or None."""
+    wanted = _utf8(text)
+    pattern = re.compile(_alternatives(text, any_case, lambda each: [_utf8(each)]))
+
+    def exactly(data: bytes, at: int) -> tuple[int, int] | None:
+        begin = data.find(wanted, at)  # several times as fast as a pattern
+        return None if begin < 0 else (begin, begin + len(wanted))
+
+    def in_any_case(data: bytes, at: int) -> tuple[int, int] | None:
+        found = pattern.search(data, at)
+        return None if found is None else found.span()
+
+    return in_any_case if any_case else exactly
 
 
 def _first_of_each(
-    data: bytes, wanted: bytes, any_case: bool, borders: npt.NDArray[np.int64], known: int, is_stream: bool
-) -> Iterator[tuple[int, int]]:
-    """(place, row) of the first hit in each row of bytes that has one (of a stream all), but for those in `known`."""
-    if any_case:
-        pattern = re.compile(re.escape(wanted), re.IGNORECASE)
+    after: Callable[[int], tuple[int, int] | None],
+    borders: npt.NDArray[np.int64],
+    is_stream: bool,
+    known: int,
+    longest: int,
+) -> Iterator[tuple[int, int, int]]:
+    """(begin, end, row) of the first hit in each row of bytes that has one (of a stream all), but for those in `known`.
 
-        def after(at: int) -> int:
-            found = pattern.search(data, at)
-            return -1 if found is None else found.start()
-    else:
+    `after` gives the next hit from a place on, which has at most `longest` bytes.
+    """
+    at = max(known - longest, 0)
+    while (found := after(at)) is not None:
+        begin, end = found
+        row = int(np.searchsorted(borders, begin, "right")) - 1
+        if end <= known or end > borders[row + 1]:
+            at = begin + 1
+            continue
+        yield begin, end, row
+        at = end if is_stream else int(borders[row + 1])
 
-        def after(at: int) -> int:
-            return data.find(wanted, at)
 
-    at = after(max(known - len(wanted) + 1, 0))
-    while at >= 0:
-        row = int(np.searchsorted(borders, at, "right")) - 1
-        if at + len(wanted) <= borders[row + 1]:
-            yield at, row
-            at = after(at + len(wanted) if is_stream else int(borders[row + 1]))
-        else:
-            at = after(at + 1)
+def _alternatives(text: str, any_case: bool, forms: Callable[[str], list[bytes]]) -> bytes:
+    """A pattern of bytes that finds the text: each character in each of its forms; in any case, in each case.
+
+    Bytes are searched as they are, so that places in them stay places of records.
+    """
+    if not any_case:
+        return b"".join(_one_of(forms(each)) for each in text)
+    folded, parts, at = text.casefold(), [], 0
+    while at < len(folded):
+        size = next((size for size in (3, 2) if folded[at : at + size] in _cased()), 1)
+        some = folded[at : at + size]
+        cased = [form for each in _cased().get(some, [some]) for form in forms(each)]
+        parts.append(_one_of(cased, b"".join(_alternatives_of(each, forms) for each in some) if size > 1 else b""))
+        at += size
+    return b"".join(parts)
+
+
+def _alternatives_of(each: str, forms: Callable[[str], list[bytes]]) -> bytes:
+    return _one_of([form for cased in _cased().get(each, [each]) for form in forms(cased)])
+
+
+def _one_of(forms: list[bytes], other: bytes = b"") -> bytes:
+    """A pattern that finds any of the forms, or what the pattern `other` finds."""
+    singles = sorted({re.escape(form) for form in forms if len(form) == 1})
+    longer = sorted({re.escape(form) for form in forms if len(form) > 1}, key=len, reverse=True)
+    parts = [*longer, *([other] if other else [])]
+    if singles:
+        parts.append(singles[0] if len(singles) == 1 else b"[" + b"".join(singles) + b"]")
+    return parts[0] if len(parts) == 1 else b"(?:" + b"|".join(parts) + b")"
+
+
+@cache
+def _cased() -> dict[str, list[str]]:
+    """By a folded text, as of str.casefold: the characters of all scripts that fold to it."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for number in range(sys.maxunicode + 1):
+        each = chr(number)
+        folded = each.casefold()
+        if folded != each:
+            found[folded].append(each)
+    for folded in list(found):
+        if len(folded) == 1:
+            found[folded].append(folded)
+    return dict(found)
 
 
 def _ids_finder(exhibit: Exhibit, text: str) -> tuple[Find, int]:
@@ -161,8 +226,9 @@ def _ids_finder(exhibit: Exhibit, text: str) -> tuple[Find, int]:
         for at, row in zip(places[:MOST_HITS].tolist(), rows[:MOST_HITS].tolist(), strict=True):
             low, high, end = int(piece.offsets[row]), int(piece.offsets[row + 1]), at + size
             around = _AROUND // 5
-            parts = tokens[max(at - around, low) : at], tokens[at:end], tokens[end : min(end + around, high)]
-            yield _hit(piece, row, (at, end), [_words(exhibit, each) for each in parts])
+            begin, last = max(at - around, low), min(end + around, high)
+            parts = _words(exhibit, tokens[begin:last], at - begin, end - begin, (begin > low, last < high))
+            yield _hit(piece, row, (at, end), parts)
 
     return find, size
 
@@ -182,16 +248,14 @@ def _hit(piece: Piece, row: int, places: tuple[int, int], texts: list[str]) -> d
 def _in_metadata(
     exhibit: Exhibit, text: str, any_case: bool, chosen: npt.NDArray[np.int64] | range, start: int
 ) -> Iterator[dict[str, Any]]:
-    either = {text.encode("utf-8", "replace"), _json_text(text).encode()}
-    pattern = re.compile(b"|".join(map(re.escape, sorted(either))), re.IGNORECASE if any_case else 0)
+    pattern = re.compile(_alternatives(text, any_case, lambda each: [_utf8(each), _json_text(each).encode()]))
     at = start
     for some, done in entries(exhibit.dataset, chosen, start, exhibit.first_record):
         for number, raw in some:
             at += 1
             if found := pattern.search(raw):
-                low, high = found.span()
-                parts = raw[max(low - _AROUND, 0) : low], raw[low:high], raw[high : high + _AROUND]
-                said = dict(zip(("before", "text", "after"), map(_text, parts), strict=True))
+                parts = _excerpt(raw, *found.span(), 0, len(raw))
+                said = dict(zip(("before", "text", "after"), parts, strict=True))
                 yield {"hit": {"document": number, "record": None, "records": 0, **said}, "next": at}
         yield {"done": done}
 
@@ -201,10 +265,32 @@ def _json_text(text: str) -> str:
     return json.dumps(text)[1:-1]
 
 
-def _text(data: bytes) -> str:
-    return data.decode("utf-8", "replace")
+def _utf8(text: str) -> bytes:
+    return text.encode("utf-8", "replace")
 
 
-def _words(exhibit: Exhibit, ids: npt.NDArray[Any]) -> str:
+def _excerpt(data: bytes, at: int, end: int, low: int, high: int) -> list[str]:
+    """The text before data[at:end], its own and after it: some of that in data[low:high]."""
+    begin, last = max(at - _AROUND, low), min(end + _AROUND, high)
+    return [
+        _text(data[begin:at], is_cut_before=begin > low),
+        _text(data[at:end]),
+        _text(data[end:last], is_cut_after=last < high),
+    ]
+
+
+def _text(data: bytes, *, is_cut_before: bool = False, is_cut_after: bool = False) -> str:
+    """The whole characters of bytes that may be cut within one; bytes that are no text stand as \\xff."""
+    if is_cut_before:
+        data = data[:3].lstrip(bytes(range(0x80, 0xC0))) + data[3:]
+    return codecs.getincrementaldecoder("utf-8")("backslashreplace").decode(data, final=not is_cut_after)
+
+
+def _words(exhibit: Exhibit, ids: npt.NDArray[Any], at: int, end: int, is_cut: tuple[bool, bool]) -> list[str]:
+    """The text of ids[:at], of ids[at:end] and of the rest; `is_cut`: more stands before them, and after."""
+    parts = ids[:at], ids[at:end], ids[end:]
     spelling = exhibit.decoder.spelling
-    return " ".join(map(str, ids.tolist())) if spelling is None else _text(spelling.spell(ids)[0])
+    if spelling is None:
+        return [" ".join(map(str, each.tolist())) for each in parts]
+    before, own, after = (spelling.spell(each)[0] for each in parts)
+    return [_text(before, is_cut_before=is_cut[0]), _text(own), _text(after, is_cut_after=is_cut[1])]

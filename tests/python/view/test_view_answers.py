@@ -253,6 +253,32 @@ def test_text_is_found_across_tokens_and_not_across_documents(tmp_path: Path, to
         assert [hit["document"] for hit in found(server, look="metadata", text='"number":5')[0]] == [5]
 
 
+def test_any_case_is_of_all_scripts_and_excerpts_are_whole_characters(tmp_path: Path, tokenizer_file: str) -> None:
+    tokenizers = pytest.importorskip("tokenizers")
+    tokenizer = tokenizers.Tokenizer.from_file(tokenizer_file)
+    around = "東京" * 40
+    texts = [f"{around}{'x' * n} ÉTÉ {around}" for n in range(3)] + ["Straße, ΣΟΦΟΣ", "STRASSE sei сИла 3 KB"]
+    with penstock.Writer(tmp_path / "text", {"token": "u2"}, metadata="json") as writer:
+        for text in texts:
+            writer.append(token=tokenizer.encode(text).ids, metadata={"title": text})
+    with serving(penstock.open(tmp_path / "text"), tokenizer=tokenizer_file) as server:
+        for wanted, documents in (
+            ("été", [0, 1, 2]), ("strasse", [3, 4]), ("Straße", [3, 4]), ("σοφος", [3]), ("сила", [4]), ("kb", [4])
+        ):  # fmt: skip
+            for look in ("text", "metadata"):
+                hits, _ = found(server, look=look, text=wanted, case=1)
+                assert [hit["document"] for hit in hits] == documents, (wanted, look)
+            for hit in found(server, look="text", text=wanted, case=1)[0]:
+                assert hit["before"] + hit["text"] + hit["after"] in texts[hit["document"]]
+        hits, _ = found(server, look="text", text="été")
+        assert hits == []
+        # Ids are cut within a character where a token is: its bytes are told, and no character is made up.
+        for document, text in enumerate(texts[:3]):
+            for number in tokenizer.encode(text).ids[100:130]:
+                hits, _ = found(server, look="ids", text=number)
+                assert not any("\ufffd" in hit[part] for hit in hits for part in ("before", "text", "after")), document
+
+
 def test_a_search_that_nobody_listens_to_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     dataset, _ = corpus(tmp_path)
     looked: list[int] = []
