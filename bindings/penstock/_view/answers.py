@@ -192,7 +192,7 @@ ANSWERS: dict[str, Callable[[Shown, Query], Any]] = {
     "step": _step,
     "shares": _shares,
     "mixture": _mixture,
-    "lengths": lambda shown, query: samples.lengths(shown.exhibit(query)),
+    "lengths": lambda shown, query: samples.lengths(shown.exhibit(query), _wanted(query)),
     "tokens": lambda shown, query: samples.tokens(shown.exhibit(query)),
     "token": lambda shown, query: samples.token(shown.exhibit(query), query.number("id", 0)),
 }

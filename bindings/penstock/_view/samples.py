@@ -11,6 +11,7 @@ from penstock import _native
 from penstock._base.errors import InvalidArgumentError
 from penstock._view.exhibit import NO_TOKENS, Exhibit
 from penstock._view.records import is_cells
+from penstock._view.rows import Wanted, numbers
 
 _RUNS = 64
 _RUN = 4096  # documents, or records
@@ -19,12 +20,14 @@ _SHOWN = 16  # tokens with a bar of their own
 _POINTS = 64  # of the curve of frequencies
 
 
-def lengths(exhibit: Exhibit) -> dict[str, Any]:
-    """Document lengths in bins that double: {bins: [{from, to, documents}], documents, sampled, …}.
+def lengths(exhibit: Exhibit, wanted: Wanted) -> dict[str, Any]:
+    """Lengths of the documents that are wanted, in bins that double: {bins: [{from, to, documents}], sampled, …}.
 
     Raises:
-        InvalidArgumentError: the dataset has no documents with records.
+        InvalidArgumentError: the dataset has no documents with records, or `wanted` cannot be.
     """
+    if wanted.chosen != Wanted():
+        return exhibit.kept(("lengths", wanted.chosen), lambda: _chosen_lengths(exhibit, wanted))
     with exhibit.lock:
         if "lengths" not in exhibit.samples:
             exhibit.samples["lengths"] = _lengths(exhibit)
@@ -76,7 +79,16 @@ def _lengths(exhibit: Exhibit) -> dict[str, Any]:
     count = dataset.spans
     native = dataset._native
     parts = [_native.document_lengths(native, int(at), min(_RUN, count - int(at))) for at in run_starts(count)]
-    found = np.concatenate(parts).astype(np.int64) if parts else np.zeros(0, np.int64)
+    return _binned(np.concatenate(parts).astype(np.int64) if parts else np.zeros(0, np.int64), count)
+
+
+def _chosen_lengths(exhibit: Exhibit, wanted: Wanted) -> dict[str, Any]:
+    chosen = numbers(exhibit, wanted.chosen)
+    found = exhibit.lengths if isinstance(chosen, range) else exhibit.lengths[chosen]
+    return _binned(found.astype(np.int64), len(chosen))
+
+
+def _binned(found: npt.NDArray[np.int64], count: int) -> dict[str, Any]:
     if found.size == 0:
         return {"bins": [], "documents": count, "sampled": 0}
     # Bin k is [2^(k-1), 2^k); bin 0 has the empty documents.

@@ -5,7 +5,8 @@ import { at, bytes, complain, counted, make, number, table } from "./dom.js";
 import { openDocument } from "./documents.js";
 
 let facts = null;
-let drawn = ""; // the dataset that the charts are of
+let drawn = ""; // the dataset that the page is of
+let charted = ""; // the question that the charts answer
 let shared = ""; // the question that the shares answer
 let redrawShares = null;
 let stopper = null; // of the search for duplicates
@@ -16,7 +17,7 @@ export function showCharts(found, names) {
   if (drawn !== facts.number) {
     drawn = facts.number;
     drawFacts();
-    drawCharts();
+    charted = "";
     stopTwins();
     at("twins").replaceChildren();
     at("twins-bar").hidden = true;
@@ -24,6 +25,7 @@ export function showCharts(found, names) {
     at("twins-go").disabled = Boolean(facts.no_twins);
     shared = "";
   }
+  drawCharts();
   return showShares(names);
 }
 
@@ -40,7 +42,7 @@ async function showShares(names) {
   at("shares-of").value = wanted("of", "documents");
   at("shares-of").disabled = Boolean(facts.no_lengths);
   const query = by ? { ...filter(false), by } : {};
-  const now = JSON.stringify([query, wanted("of")]);
+  const now = JSON.stringify([query, wanted("of"), is_filtered()]);
   if (now === shared) return;
   const found = await ask("shares", query);
   shared = now;
@@ -56,7 +58,7 @@ async function showShares(names) {
   if (found.bars.length) redrawShares();
   else at("shares").replaceChildren(make("p", { text: "There is nothing to draw." }));
   const rest = found.rest ? ` · ${counted(found.rest, "value")} more` : "";
-  at("shares-said").textContent = `${number(total)} ${of}${wanted("where") && by ? " that the filter chooses" : ""}${rest}`;
+  at("shares-said").textContent = `${number(total)} ${of}${is_filtered() && by ? " that the filter chooses" : ""}${by ? "" : unfiltered()}${rest}`;
 }
 
 at("shares-by").addEventListener("change", () => go({ by: at("shares-by").value }));
@@ -95,28 +97,36 @@ const charts = {
   lengths: { api: "lengths", draw: (into, found) => drawLengths(into, found, facts.no_documents ? null : openLengths),
     of: lengthsOf, empty: (found) => found.bins.length === 0 },
   tokens: { api: "tokens", draw: drawMost, of: tokensOf, empty: (found) => found.most.length === 0 },
-  ranks: { api: "tokens", draw: drawRanks, of: () => "How often the n-th most frequent one occurs", empty: (found) => found.distinct < 3 },
+  ranks: { api: "tokens", draw: drawRanks, of: () => `How often the n-th most frequent one occurs${unfiltered()}`, empty: (found) => found.distinct < 3 },
 };
 
 function drawCharts() {
   at("lengths-title").textContent = facts.cells ? "Genes of a cell" : "Document lengths";
   at("tokens-title").textContent = facts.cells ? "Genes in most cells" : "Most frequent tokens";
+  const now = JSON.stringify(filter(false));
+  if (now === charted) return;
+  const before = charted && JSON.parse(charted).dataset;
+  charted = now;
   const answers = {};
   for (const [name, chart] of Object.entries(charts)) {
+    if (chart.api === "tokens" && before === facts.number && chart.found) {
+      at(`${name}-of`).textContent = chart.of(chart.found); // which the filter is not applied to
+      continue;
+    }
     const refusal = chart.api === "lengths" ? facts.no_lengths : facts.no_tokens;
-    answers[chart.api] ??= refusal ? Promise.reject(new Error(refusal)) : ask(chart.api, { dataset: facts.number });
-    drawChart(name, chart, answers[chart.api], facts.number);
+    answers[chart.api] ??= refusal ? Promise.reject(new Error(refusal)) : ask(chart.api, chart.api === "lengths" ? filter(false) : { dataset: facts.number });
+    drawChart(name, chart, answers[chart.api], now);
   }
 }
 
-async function drawChart(name, chart, answer, dataset) {
+async function drawChart(name, chart, answer, asked) {
   const into = at(name);
   into.replaceChildren(make("p", { class: "wait", text: "reading…" }));
   at(`${name}-of`).textContent = "";
   chart.found = null;
   try {
     const found = await answer;
-    if (facts.number !== dataset) return;
+    if (charted !== asked) return;
     if (chart.empty(found)) {
       into.replaceChildren(make("p", { text: "There is nothing to draw." }));
       return;
@@ -125,7 +135,7 @@ async function drawChart(name, chart, answer, dataset) {
     at(`${name}-of`).textContent = chart.of(found);
     chart.draw(into, found);
   } catch (error) {
-    if (facts.number === dataset) into.replaceChildren(make("p", { text: error.message }));
+    if (charted === asked) into.replaceChildren(make("p", { text: error.message }));
   }
 }
 
@@ -135,11 +145,16 @@ export function resizeCharts() {
   redrawShares?.();
 }
 
+const is_filtered = () => ["where", "shortest", "longest"].some((name) => wanted(name));
+
+/** Said of a chart that the filter is not applied to. */
+const unfiltered = () => (is_filtered() ? ` · of all ${facts.cells ? "cells" : "documents"}: the filter is not applied` : "");
+
 function lengthsOf(found) {
   const what = facts.cells ? "cells" : "documents";
   const of = found.sampled < found.documents ?
     `A sample: ${number(found.sampled)} of ${number(found.documents)} ${what}, in runs spread evenly. ` :
-    `All ${number(found.documents)} ${what}. `;
+    is_filtered() ? `The ${number(found.documents)} ${what} that the filter chooses. ` : `All ${number(found.documents)} ${what}. `;
   return `${of}Shortest ${number(found.shortest)}, median ${number(found.median)}, mean ${number(found.mean)}, ` +
     `longest ${number(found.longest)} records. A bar opens its documents`;
 }
@@ -150,7 +165,7 @@ function tokensOf(found) {
   const of = sampled < found.of ? `A sample: ${number(sampled)} of ${number(found.of)} ${what}, spread evenly. ` :
     `All ${number(sampled)} ${what}. `;
   const known = found.known ? ` of ${number(found.known)}` : "";
-  return `${of}${number(found.distinct)}${known} different ${facts.cells ? "genes" : "ids"} occur`;
+  return `${of}${number(found.distinct)}${known} different ${facts.cells ? "genes" : "ids"} occur${unfiltered()}`;
 }
 
 // ---- duplicates
