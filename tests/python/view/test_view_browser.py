@@ -402,6 +402,56 @@ def test_two_datasets_stand_side_by_side(tab: Browser, dataset: penstock.Dataset
         assert tab.do("document.hacked") is None and tab.do("document.querySelectorAll('main img').length") == 0
 
 
+def test_charts_are_of_the_documents_that_the_filter_chooses_or_say_that_they_are_not(
+    tab: Browser, dataset: penstock.Dataset
+) -> None:
+    with serving(dataset) as server:
+        show(tab, server, tab="charts")
+        tab.until("document.querySelectorAll('.charts .chart svg').length === 3")
+        assert "All 400 documents" in texts(tab, "#lengths-of")[0] and "filter" not in texts(tab, "#tokens-of")[0]
+        fill(tab, "filter", where="score < 0.1")
+        tab.until("document.getElementById('lengths-of').textContent.startsWith('The 40 documents that the filter')")
+        assert sum(each["documents"] for each in ask(server, "lengths", where="score < 0.1")["bins"]) == 40
+        for name in ("tokens", "ranks"):
+            assert texts(tab, f"#{name}-of")[0].endswith("of all documents: the filter is not applied")
+        click(tab, "#clear")
+        tab.until("document.getElementById('lengths-of').textContent.startsWith('All 400')")
+        assert "filter" not in texts(tab, "#tokens-of")[0]
+
+
+def test_control_and_bidi_characters_are_shown_and_not_obeyed(
+    tab: Browser, tmp_path: Path, tokenizer_file: str
+) -> None:
+    tokenizers = pytest.importorskip("tokenizers")
+    tokenizer = tokenizers.Tokenizer.from_file(tokenizer_file)
+    odd = "pay \u202e001\x00 \x1b[31m red\u2066"
+    seen = "pay \\u202e001\\x00 \\x1b[31m red\\u2066"
+    with penstock.Writer(tmp_path / "text", {"token": "u2"}, metadata="json", columns={"lang": "category"}) as writer:
+        for _ in range(3):
+            metadata = {"url": odd}
+            writer.append(token=tokenizer.encode(odd).ids, metadata=metadata, columns={"lang": odd.replace("\x00", "")})
+    pages = [
+        ({"tab": "table"}, "#rows td.begins"),
+        ({"tab": "table"}, "#rows td.meta"),
+        ({"kind": "document", "index": 1, "form": "text"}, "#content .text span"),
+        ({"kind": "document", "index": 1}, "#spans dl.pairs:last-child dd"),
+        ({"tab": "search", "find": "pay", "look": "text"}, "#hits .text"),
+        ({"tab": "step", "batch": 2, "run_as": "documents"}, "#step-rows td.begins"),
+    ]
+    with serving(penstock.open(tmp_path / "text"), tokenizer=tokenizer_file) as server:
+        for page, selector in pages:
+            show(tab, server, **page)
+            tab.until(f"document.querySelector({selector!r})?.textContent.includes({seen!r})")
+        show(tab, server, kind="document", index=1, form="tokens")
+        tab.until("document.querySelector('#content .tokens i') !== null")
+        obeyed = "/(?!\\n)[\\p{Cc}\\u202a-\\u202e\\u2066-\\u2069]/u"
+        assert not tab.do(f"{obeyed}.test(document.getElementById('content').textContent)")
+        assert tab.do("getComputedStyle(document.querySelector('#content .tokens i')).unicodeBidi") == "isolate"
+        show(tab, server, tab="charts", by="lang")
+        tab.until("document.querySelector('#shares text.name') !== null")
+        assert "\\u202e" in texts(tab, "#shares svg title")[0]
+
+
 # ---- all of them
 
 

@@ -1,12 +1,12 @@
 // Charts as inline SVG, drawn at the width that they have. Text of the data goes in as text nodes only.
-import { visible } from "./dom.js";
+import { escaped, visible } from "./dom.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 
 function element(name, attributes, text) {
   const made = document.createElementNS(SVG, name);
   for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  if (text !== undefined) made.textContent = text;
+  if (text !== undefined) made.textContent = escaped(text);
   return made;
 }
 

@@ -19,12 +19,25 @@ export function bytes(count) {
   return [unit === 0 ? String(count) : plain.format(count), units[unit]];
 }
 
-/** An element with text and children. */
+// Control and format characters, which would be obeyed or not be seen; not the joiners of Persian words and of emoji.
+const OBEYED = /(?![\n\t\u200c\u200d])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
+
+/** A text with escapes, as `penstock show` has them, in place of characters that a page would obey: \\x1b, \\u202e. */
+export function escaped(text) {
+  return String(text).replaceAll(OBEYED, (each) => {
+    const digits = each.codePointAt(0).toString(16);
+    if (each === "\r") return "\\r";
+    const [letter, size] = digits.length <= 2 ? ["x", 2] : digits.length <= 4 ? ["u", 4] : ["U", 8];
+    return `\\${letter}${digits.padStart(size, "0")}`;
+  });
+}
+
+/** An element with text and children; texts are escaped. */
 export function make(name, { text, ...attributes } = {}, ...children) {
   const made = document.createElement(name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  if (text !== undefined) made.textContent = text;
-  made.append(...children);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, key === "title" ? escaped(value) : value);
+  if (text !== undefined) made.textContent = escaped(text);
+  made.append(...children.map((each) => (typeof each === "string" ? escaped(each) : each)));
   return made;
 }
 
@@ -57,6 +70,6 @@ export function visible(text) {
 export const whole = (input) => input.value.trim().replaceAll(/[,_\s]/g, "");
 
 export function complain(error) {
-  at("problem").textContent = error.message;
+  at("problem").textContent = escaped(error.message);
   at("problem").hidden = false;
 }

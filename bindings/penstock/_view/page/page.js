@@ -3,7 +3,7 @@ import { resizeCharts, showCharts } from "./about.js";
 import { ask, go, onChange, state, wanted } from "./address.js";
 import { resizeCompare, showCompare } from "./compare.js";
 import { documentKey, openRandom, showDocuments } from "./documents.js";
-import { at, bytes, complain, counted, make, table, whole } from "./dom.js";
+import { at, bytes, complain, counted, escaped, make, table, whole } from "./dom.js";
 import { showSearch, stop } from "./find.js";
 import { readKey, showRow } from "./read.js";
 import { showStep } from "./step.js";
@@ -49,7 +49,7 @@ async function show() {
 
 function drawHead() {
   at("dataset").value = facts.number;
-  at("path").textContent = facts.path;
+  at("path").textContent = escaped(facts.path);
   at("path").hidden = names.length > 1;
   document.title = `${facts.path} · penstock view`;
   const documents = facts.cells ? "cell" : facts.mode === "opaque" ? "entry" : "document";
@@ -58,7 +58,7 @@ function drawHead() {
   at("summary").textContent = parts.filter(Boolean).join(" · ");
   const notes = [facts.tokenizer_note, ...facts.notices].filter(Boolean);
   at("note").hidden = notes.length === 0;
-  at("note").textContent = notes.join("\n");
+  at("note").textContent = escaped(notes.join("\n"));
   const [first] = at("tabs").children;
   first.textContent = facts.cells ? "Cells" : facts.mode === "opaque" ? "Entries" : "Documents";
   first.disabled = !facts.documents;
@@ -75,7 +75,7 @@ function example() {
     const value = each.example === null ? "a" : each.example.replaceAll("'", "''");
     return each.category ? `${name} = '${value}'` : each.kind === "b" ? name : `${name} > 1`;
   });
-  return words.length ? words.join(" and ") : "this dataset has no columns";
+  return words.length ? words.join(" and ") : "no columns: penstock annotate adds them";
 }
 
 function drawTab(shown) {
@@ -134,6 +134,12 @@ function help() {
   at("keys").showModal();
 }
 
+/** The field that "/" goes to: the first in which one can type. */
+function field(shown) {
+  const places = shown === "search" ? ["look-text"] : ["where", "shortest", "number", "step-number", "both"];
+  return places.map(at).find((each) => !each.disabled && each.checkVisibility());
+}
+
 document.addEventListener("keydown", (event) => {
   if (event.target.closest("input, select, dialog") || event.ctrlKey || event.metaKey || event.altKey || !facts) return;
   const shown = document.body.dataset.tab;
@@ -144,7 +150,7 @@ document.addEventListener("keydown", (event) => {
   else if (event.key === "?") help();
   else if (event.key === "c") copyLink();
   else if (event.key === "r" && facts.documents) openRandom().catch(complain);
-  else if (event.key === "/") (shown === "search" ? at("look-text") : at("filter").hidden ? at("number") : at("where")).focus();
+  else if (event.key === "/") field(shown)?.focus();
   else mine = shown === "table" ? documentKey(event.key) : shown === "read" && readKey(event.key);
   if (mine) event.preventDefault();
 });

@@ -1,6 +1,6 @@
 // The rows of a step: which documents, on which rank.
 import { ask, documentPlace, go, place, wanted } from "./address.js";
-import { at, counted, make, number, table, whole } from "./dom.js";
+import { at, counted, escaped, make, number, table, whole } from "./dom.js";
 import { drawShares } from "./charts.js";
 
 const DEFAULTS = { step: "0", batch: "8", ranks: "1", rank: "", run_as: "windows", run_window: "", order: "uniform", run_seed: "0" };
@@ -46,7 +46,7 @@ function drawPlan(mixture) {
     return `from position ${number(stage.begin)}: ${shares.join(", ")}`;
   });
   const end = mixture.end === null ? "it has no end" : `it ends at position ${number(mixture.end)}`;
-  at("step-plan").textContent = `${mixture.path} · ${stages.join(" · ")} · ${end}`;
+  at("step-plan").textContent = escaped(`${mixture.path} · ${stages.join(" · ")} · ${end}`);
 }
 
 function draw(found, mixture) {

@@ -1,6 +1,6 @@
 // Tokens one by one, in alternating shades of their document's colour; what one is, where the mouse is.
 import { ask, wanted } from "./address.js";
-import { at, make, number, visible } from "./dom.js";
+import { at, escaped, make, number, visible } from "./dom.js";
 
 const COLOURS = 6;
 const known = new Map(); // what the server said of an id, by dataset and id
@@ -9,8 +9,8 @@ const known = new Map(); // what the server said of an id, by dataset and id
 export function token(id, piece, { special = false, odd = false, more = "" } = {}) {
   const text = piece === null ? String(id) : piece;
   const made = make("i", { "data-id": id, class: `${special ? "special " : ""}${odd ? "odd " : ""}${more}` });
-  if (piece === null || !/[\n\t\r]/.test(text)) made.textContent = text === "" ? "∅" : text;
-  else made.textContent = text.replaceAll(/\r?\n|\t|\r/g, (each) => visible(each) + (each.endsWith("\n") ? "\n" : ""));
+  const seen = text.replaceAll(/\r?\n|\t|\r/g, (each) => visible(each) + (each.endsWith("\n") ? "\n" : ""));
+  made.textContent = text === "" ? "∅" : escaped(seen);
   return made;
 }
 
