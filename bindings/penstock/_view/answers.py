@@ -13,6 +13,13 @@ from penstock._view.exhibit import Exhibit
 from penstock._view.rows import Wanted
 
 _LONGEST = 4000  # characters of an argument
+_LABELS = {
+    "shortest": "fewest records",
+    "longest": "most records",
+    "batch": "rows of all ranks",
+    "rank": "only rank",
+}
+"""Names of fields of the page, where they are not those of the arguments."""
 
 
 class Query:
@@ -33,7 +40,9 @@ class Query:
         """The argument, a whole number below 2^64."""
         text = self.text(name, str(otherwise)).strip().replace(",", "")
         if not (text.isascii() and text.isdecimal()) or len(text) > 20 or int(text) >= 1 << 64:
-            raise InvalidArgumentError(f"{name} {text!r:.80}: must be a whole number from 0 to 2^64 - 1")
+            raise InvalidArgumentError(
+                f"{_LABELS.get(name, name)} {text!r:.80}: must be a whole number from 0 to 2^64 - 1"
+            )
         return int(text)
 
     def number_or_none(self, name: str) -> int | None:

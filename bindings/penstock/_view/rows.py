@@ -152,7 +152,7 @@ def _rows(exhibit: Exhibit, which: npt.NDArray[np.int64]) -> list[dict[str, Any]
                 "length": length,
                 "columns": [cell_text(dataset.columns[name], values[at], _LONGEST) for name, values in columns.items()],
                 "metadata": pairs_of(batch.spans.of_row(at)[0], _LONGEST),
-                "text": _beginning(exhibit, mine),
+                "text": _beginning(exhibit, mine, length or 0),
             }
         )
     return rows
@@ -166,15 +166,21 @@ def lengths_of(dataset: Any, which: npt.NDArray[np.int64]) -> npt.NDArray[np.uin
     return np.concatenate(found) if found else np.zeros(0, np.uint64)
 
 
-def _beginning(exhibit: Exhibit, fields: dict[str, Any]) -> str:
+def begun(text: str, is_all: bool) -> str:
+    """A text that begins a longer one, unless `is_all`: without half a character at its end, and with … there."""
+    return text if is_all else text.rstrip("\ufffd") + "…"
+
+
+def _beginning(exhibit: Exhibit, fields: dict[str, Any], length: int) -> str:
+    """The text of the first records of a document of `length`, where they are in `fields`."""
     if not fields:
         return ""
     if is_cells(exhibit.dataset):
         names = exhibit.names
         genes = fields["gene"][:_GENES].tolist()
-        return ", ".join(names[each] if each < len(names) else str(each) for each in genes)
+        return begun(", ".join(names[e] if e < len(names) else str(e) for e in genes), len(genes) == length)
     field = exhibit.decoder.field
     if field is None:
         return ""
     text = exhibit.decoder.text(fields) if exhibit.decoder.decodes else ids_text(fields[field])
-    return text[:_LONGEST]
+    return begun(text[:_LONGEST], len(fields[field]) == length and len(text) <= _LONGEST)

@@ -12,7 +12,7 @@ from penstock._base.errors import InvalidArgumentError
 from penstock._load.job import Job
 from penstock._view.exhibit import Exhibit
 from penstock._view.reading import records
-from penstock._view.rows import lengths_of
+from penstock._view.rows import begun, lengths_of
 
 MOST_BATCH = 1 << 16
 """Rows of a global batch that are looked up."""
@@ -134,4 +134,6 @@ def _beginning(exhibit: Exhibit, row: Any, spans: list[dict[str, Any]]) -> str:
         return ""
     ids = records(dataset, field, first, min(first + most, dataset.records))
     spelling = exhibit.decoder.spelling
-    return " ".join(map(str, ids.tolist())) if spelling is None else exhibit.decoder.text({field: ids})
+    text = " ".join(map(str, ids.tolist())) if spelling is None else exhibit.decoder.text({field: ids})
+    total = row.spans[-1].stop if row.spans else _PREVIEW + 1  # a row without spans is a window
+    return begun(text, len(ids) == total or first + len(ids) == dataset.records)

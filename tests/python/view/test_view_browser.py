@@ -452,6 +452,58 @@ def test_control_and_bidi_characters_are_shown_and_not_obeyed(
         assert "\\u202e" in texts(tab, "#shares svg title")[0]
 
 
+def test_what_is_small_is_said_right(tab: Browser, tmp_path: Path) -> None:
+    with penstock.Writer(tmp_path / "many", {"token": "u2"}, metadata="json") as writer:
+        for number in range(4001):
+            writer.append(token=[min(number, 3999), 5], metadata=None)
+        writer.append(token=np.arange(500), metadata=None)
+    with serving(penstock.open(tmp_path / "many")) as server:
+        # A key that goes to a field goes to one in which one can type.
+        show(tab, server)
+        tab.until(f"{GRID}?.dataset.ready")
+        assert tab.do("document.getElementById('where').placeholder") == "no columns: penstock annotate adds them"
+        press(tab, "/")
+        assert tab.do("document.activeElement.id") == "shortest"
+        fill(tab, "filter", shortest="abc")
+        tab.until(PROBLEM)
+        assert texts(tab, "#problem")[0].startswith("fewest records 'abc'")
+        # What was compared stands in the address.
+        show(tab, server, tab="charts")
+        tab.until("!document.getElementById('twins-go').disabled")
+        click(tab, "#twins-go")
+        tab.until("document.getElementById('twins').dataset.ready === '1'")
+        assert "1 document repeats another one (<0.1 % of 4,002)" in texts(tab, "#twins-said")[0]
+        assert at(tab, "twins") == "1"
+        tab.open(tab.do("location.href"))
+        tab.until("document.getElementById('twins')?.dataset.ready === '1'")
+        # A window of one span, a row that goes on, a step that cannot be.
+        show(tab, server, kind="window", window=2, index=1)
+        tab.until("document.getElementById('reader').dataset.ready === 'window 1'")
+        assert " · 1 span · " in texts(tab, "#row-place")[0]
+        rows = ask(server, "table", first=4000, count=2)["rows"]
+        assert [each["text"] for each in rows] == ["3999 5", " ".join(map(str, range(48))) + "…"]
+        show(tab, server, tab="step", step=1, run_as="documents")
+        tab.until("document.getElementById('step-rows').dataset.ready === 'step 1'")
+        assert not any("…" in each for each in texts(tab, "#step-rows td.begins"))
+        fill(tab, "run", step_batch="0")
+        tab.until(PROBLEM)
+        assert tab.do("getComputedStyle(document.getElementById('step-title').parentElement).opacity") == "0.5"
+        fill(tab, "run", step_batch="8")
+        tab.until("document.querySelector('[data-page=step].old') === null")
+    tab.console[:] = [each for each in tab.console if "status of 400" not in each]
+
+
+def test_the_number_of_a_document_stays_in_sight_on_a_narrow_screen(tab: Browser, dataset: penstock.Dataset) -> None:
+    with serving(dataset) as server:
+        tab.size(400)
+        show(tab, server)
+        ready(tab, "0 of 400")
+        tab.do(f"{GRID}.scrollLeft = 300")
+        left = "(each) => each.getBoundingClientRect().left"
+        cell, box = tab.do(f"['#rows tbody td', '#grid'].map((n) => document.querySelector(n)).map({left})")
+        assert tab.do(f"{GRID}.scrollLeft") > 200 and 0 <= cell - box <= 2
+
+
 # ---- all of them
 
 

@@ -1,7 +1,7 @@
 // Charts of a dataset, its duplicates, shards, and what it says of itself.
-import { ask, filter, go, listen, wanted } from "./address.js";
+import { ask, filter, go, listen, note, wanted } from "./address.js";
 import { drawLengths, drawMost, drawRanks, drawShares } from "./charts.js";
-import { at, bytes, complain, counted, make, number, table } from "./dom.js";
+import { at, bytes, complain, counted, make, number, percent, table } from "./dom.js";
 import { openDocument } from "./documents.js";
 
 let facts = null;
@@ -10,6 +10,7 @@ let charted = ""; // the question that the charts answer
 let shared = ""; // the question that the shares answer
 let redrawShares = null;
 let stopper = null; // of the search for duplicates
+let compared = ""; // the question that the duplicates answer
 
 /** Draws what of the charts' page the address asks for. */
 export function showCharts(found, names) {
@@ -17,7 +18,7 @@ export function showCharts(found, names) {
   if (drawn !== facts.number) {
     drawn = facts.number;
     drawFacts();
-    charted = "";
+    charted = compared = "";
     stopTwins();
     at("twins").replaceChildren();
     at("twins-bar").hidden = true;
@@ -26,6 +27,7 @@ export function showCharts(found, names) {
     shared = "";
   }
   drawCharts();
+  if (wanted("twins") && !facts.no_twins) lookForTwins();
   return showShares(names);
 }
 
@@ -177,7 +179,10 @@ function stopTwins() {
 }
 
 async function lookForTwins() {
+  const now = JSON.stringify(filter(false));
+  if (now === compared) return;
   stopTwins();
+  compared = now;
   const mine = new AbortController();
   stopper = mine;
   at("twins-stop").disabled = at("twins-bar").hidden = false;
@@ -202,10 +207,10 @@ function drawTwins(line) {
     return;
   }
   at("twins-bar").value = 1;
-  const share = line.documents ? ` (${number((100 * line.extra) / line.documents)} % of ${number(line.documents)})` : "";
+  const share = line.documents ? ` (${percent(line.extra, line.documents)} of ${number(line.documents)})` : "";
   const empty = line.empty ? ` · ${counted(line.empty, "document")} without records` : "";
   at("twins-said").textContent = line.count === 0 ? `No two of ${counted(line.documents, "document")} are equal${empty}` :
-    `${counted(line.extra, "document")} repeat another one${share}, in ${counted(line.count, "group")}${empty}`;
+    `${counted(line.extra, "document")} ${line.extra === 1 ? "repeats" : "repeat"} another one${share}, in ${counted(line.count, "group")}${empty}`;
   table(at("twins"), ["times", "records", "documents"], line.groups.map((group) => {
     const cell = make("td", { class: "documents" });
     for (const each of group.documents) {
@@ -219,5 +224,11 @@ function drawTwins(line) {
   at("twins").dataset.ready = String(line.count);
 }
 
-at("twins-go").addEventListener("click", lookForTwins);
-at("twins-stop").addEventListener("click", stopTwins);
+at("twins-go").addEventListener("click", () => {
+  compared = ""; // the same again is compared again
+  go({ twins: "1" });
+});
+at("twins-stop").addEventListener("click", () => {
+  stopTwins();
+  note({ twins: "" });
+});

@@ -141,7 +141,8 @@ export function drawShares(into, bars, valueOf, total, open) {
   bars.forEach((bar, number) => {
     const y = number * line;
     const value = valueOf(bar);
-    const share = `${((100 * value) / Math.max(total, 1)).toFixed(1)} %`;
+    const part = (100 * value) / Math.max(total, 1);
+    const share = part > 0 && part < 0.05 ? "<0.1 %" : `${part.toFixed(1)} %`;
     const long = value ? Math.max((value / most) * room, 1) : 0;
     const group = element("g", {});
     group.append(

@@ -5,7 +5,10 @@ const exact = new Intl.NumberFormat("en", { maximumFractionDigits: 3 });
 export const at = (id) => document.getElementById(id);
 export const number = (value) => plain.format(typeof value === "string" ? BigInt(value) : value);
 export const precise = (value) => exact.format(value);
-export const percent = (part, of) => `${plain.format(of ? (100 * part) / of : 0)} %`;
+export const percent = (part, of) => {
+  const share = of ? (100 * part) / of : 0;
+  return share > 0 && share < 0.05 ? "<0.1 %" : `${plain.format(share)} %`;
+};
 export const counted = (count, noun) => `${number(count)} ${count === 1 ? noun : noun.replace(/y$/, "ie") + "s"}`;
 
 /** A size as number and unit. */

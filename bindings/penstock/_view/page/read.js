@@ -1,6 +1,6 @@
 // The page of one window or document: where it is, how to go on from it, and the forms in which it is shown.
 import { ask, documentPlace, go, place, state } from "./address.js";
-import { at, make, number, whole } from "./dom.js";
+import { at, counted, make, number, whole } from "./dom.js";
 import { drawRow, formsOf } from "./reader.js";
 import { drawTraining } from "./training.js";
 
@@ -129,7 +129,7 @@ function placeOf(mark) {
   } else if (row.first_record !== undefined) {
     words.push(`${number(row.records)} records from ${number(row.first_record)} on`);
   }
-  if (row.kind === "window") words.push(`${number(row.spans.filter((span) => span.shard !== undefined).length)} spans`);
+  if (row.kind === "window") words.push(counted(row.spans.filter((span) => span.shard !== undefined).length, "span"));
   if (mark) words.push(`marked from record ${number(mark.begin)}`);
   const epoch = row.epoch === "0" ? "" : ` (epoch ${number(row.epoch)})`;
   words.push(`position ${number(row.position)}${epoch} in the order of seed ${row.seed}`);

@@ -32,8 +32,11 @@ export async function showStep(facts, mixture) {
     dataset: wanted("dataset", "0"), step: given("step"), batch: given("batch"), ranks: given("ranks"), rank: given("rank"),
     as: kind, window, order: given("order"), seed: given("run_seed"), first,
   };
-  const found = await ask("step", query);
+  const section = at("step-rows").closest("section");
+  section.classList.add("old");
+  const found = await ask("step", query); // where it fails, the step before stays, dimmed
   if (mine !== asked) return;
+  section.classList.remove("old");
   draw(found, mixture);
 }
 
