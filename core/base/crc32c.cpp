@@ -41,7 +41,8 @@ using States = std::array<std::uint64_t, 3>;
 
 // Three stretches of `words` words that follow one another, each from a state of its own: the instruction takes three
 // cycles and may begin in each.
-__attribute__((target("sse4.2,crc32"))) States take_three(const std::byte* first, std::size_t words, States states) noexcept {
+__attribute__((target("sse4.2,crc32"))) States take_three(const std::byte* first, std::size_t words,
+                                                          States states) noexcept {
   const std::byte* second = first + 8 * words;
   const std::byte* third = second + 8 * words;
   auto [a, b, c] = states;
@@ -87,7 +88,7 @@ std::uint64_t over_a_third(std::uint64_t state) noexcept {
 }
 
 __attribute__((target("sse4.2,crc32"))) std::uint32_t crc32c_sse42(std::span<const std::byte> bytes,
-                                                             std::uint32_t crc) noexcept {
+                                                                   std::uint32_t crc) noexcept {
   const std::byte* at = bytes.data();
   std::size_t left = bytes.size();
   std::uint64_t state = static_cast<std::uint32_t>(~crc);
