@@ -147,16 +147,22 @@ def throughput(lines: Sequence[Line]) -> str:
 
 
 def cold(lines: Sequence[Line]) -> str:
-    panels = []
+    """Ratios to fio, a panel for each size of window; windows/s where fio is not installed."""
     ratios = ending(lines, "ratio")
-    for place in dict.fromkeys(line["what"].partition(": ")[0] for line in ratios):
-        chosen = [line for line in ratios if line["what"].startswith(f"{place}: ")]
+    shown_lines = ratios or ending(lines, "windows/s")
+    axis, marks = ("times the windows of fio", [(1, "fio")]) if ratios else ("windows/s", [])
+    panels = []
+    for place in dict.fromkeys(line["what"].partition(": ")[0] for line in shown_lines):
+        chosen = [line for line in shown_lines if line["what"].startswith(f"{place}: ")]
         labels = [line["what"].partition(": ")[2].removesuffix(" / fio") for line in chosen]
         shown = [row(line, label) for line, label in zip(chosen, labels, strict=True)]
-        title = f"{place[0].upper()}{place[1:]}"
-        panels.append(Panel(title, shown, "times the windows of fio", within=reached(ratios), marks=[(1, "fio")]))
-    title = "Windows a second from the device: penstock by each reader over fio"
-    return picture(title, f"Random windows, 32 reads of fio's under way. {SPREAD}", panels) if panels else ""
+        panels.append(Panel(f"{place[0].upper()}{place[1:]}", shown, axis, within=reached(shown_lines), marks=marks))
+    if not ratios:
+        title, told = "Windows a second from the device by each reader of penstock", "Random windows. "
+    else:
+        title = "Windows a second from the device: penstock by each reader over fio"
+        told = "Random windows, 32 reads of fio's under way. "
+    return picture(title, told + SPREAD, panels) if panels else ""
 
 
 def cold_blocks(lines: Sequence[Line]) -> str:
