@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import email
 import inspect
 import json
 import re
@@ -113,7 +114,9 @@ def test_the_address_is_written_wherever_it_is_asked_for(tmp_path: Path):
 
 def test_links_of_the_readme_work_on_an_index():
     """As the package's metadata have it: links and images are absolute, code and text are the README's."""
-    said = metadata("penstock")
+    # The file itself: finders that other packages register give messages whose text is elsewhere.
+    (installed,) = Path(penstock.__file__).parents[1].glob("penstock-*.dist-info/METADATA")
+    said = email.message_from_string(installed.read_text())
     readme, here = said.get_payload(), (ROOT / "README.md").read_text()
     assert said["Description-Content-Type"] == "text/markdown"
     address = "https://penstock.example"
