@@ -164,7 +164,8 @@ TEST(AskedBlocks, AWaitEndsWhenNobodyWantsThePicksOrASignalCame) {
     if (++looks == 3) throw std::runtime_error("Ctrl-C");
   };
   EXPECT_THROW((void)blocks->get(0, 0, interrupts), std::runtime_error);
-  // What nobody waits for any more is not asked for.
+  // What nobody waits for any more is not asked for, nor what comes after the end.
+  blocks->note_end(6);
   Answering answering(blocks);
   EXPECT_EQ(blocks->get(5, 10)->size(), 3U);
   EXPECT_EQ(answering.calls, 1U);
