@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -12,7 +11,7 @@ from urllib.parse import urlencode
 import numpy as np
 import penstock
 import pytest
-from _browser import Browser, browser
+from _browser import Browser
 from _views import ATTACK, ask, cells, hostile, lines, one_long, serving
 from penstock._view.server import ViewServer
 
@@ -21,23 +20,11 @@ SHOWN = "[...document.querySelectorAll('#rows tbody tr')].map((row) => row.cells
 PROBLEM = "document.getElementById('problem')?.hidden === false"
 
 
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with browser(tmp_path_factory.mktemp("browser")) as found:
-        yield found
-
-
 @pytest.fixture
-def tab(shared: Browser) -> Iterator[Browser]:
-    """The tab, whose console must stay empty and whose requests go to its own server alone."""
-    shared.size(1300, 800)
-    shared.dark(False)
-    shared.console.clear()
-    shared.requests.clear()
-    yield shared
-    assert shared.console == []
-    others = [each for each in shared.requests if not each.startswith(("http://127.0.0.1:", "data:", "about:"))]
-    assert others == []
+def tab(tab: Browser) -> Browser:
+    """In the size of a laptop's window."""
+    tab.size(1300, 800)
+    return tab
 
 
 @pytest.fixture(scope="module")

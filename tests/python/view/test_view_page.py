@@ -3,39 +3,19 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import penstock
 import pytest
-from _browser import Browser, browser
+from _browser import Browser
 from _datasets import LENGTHS, compact, opaque, raw_tokens
 from _views import ATTACK, ask, cells, hostile, one_long, serving
 from penstock._view.server import ViewServer
 
 PROBLEM = "document.getElementById('problem')?.hidden === false"
 READY = "document.getElementById('reader')?.dataset.ready"
-
-
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with browser(tmp_path_factory.mktemp("browser")) as found:
-        yield found
-
-
-@pytest.fixture
-def tab(shared: Browser) -> Iterator[Browser]:
-    """The tab, whose console must stay empty and whose requests go to its own server alone."""
-    shared.size(1400)
-    shared.dark(False)
-    shared.console.clear()
-    shared.requests.clear()
-    yield shared
-    assert shared.console == []
-    others = [each for each in shared.requests if not each.startswith(("http://127.0.0.1:", "data:", "about:"))]
-    assert others == []
 
 
 def show(tab: Browser, server: ViewServer, wanted: str, /, **what: Any) -> None:
