@@ -30,6 +30,8 @@ TABLES = {
     "the-writer": "writer",
     "layouts": "layouts",
 }
+#: The tables that compare loaders; a loader of the first two is not drawn again from the last.
+PEERS = ("peers-warm", "peers-cold", "beside-the-newest")
 PLACES = {"the training thread": "thread", "the background": "background", "where it is fastest": "cold"}
 
 
@@ -341,9 +343,10 @@ def lines_of(page: str) -> tuple[list[Line], list[Line]]:
         for table in tables(body):
             if place in TABLES:
                 ours += [line for cells in table for line in lines_of_row(TABLES[place], cells)]
-            elif place in ("peers-warm", "peers-cold"):
-                theirs += [line for cells in table if (line := line_of_peer(cells)) is not None]
-    return ours, theirs
+            elif place in PEERS and "penstock / this" in table[0]:
+                theirs += [line | {"table": place} for cells in table if (line := line_of_peer(cells)) is not None]
+    known = {line["name"] for line in theirs if line["table"] != "beside-the-newest"}
+    return ours, [line for line in theirs if line["table"] != "beside-the-newest" or line["name"] not in known]
 
 
 def tables(text: str) -> Iterable[list[dict[str, str]]]:
@@ -400,7 +403,7 @@ def draw_page(page: Path, folder: Path) -> list[Path]:
     """Draws every chart whose figures the page's tables hold."""
     ours, theirs = lines_of(page.read_text(encoding="utf-8"))
     drawn = draw(ours, folder) + draw_peers(theirs, folder)
-    return drawn + write(folder, {"readme": readme(theirs)})
+    return drawn + write(folder, {"readme": readme([line for line in theirs if line["table"] == "peers-warm"])})
 
 
 def main() -> None:
