@@ -105,7 +105,10 @@ def peers(name: str, lines: Sequence[Line]) -> str:
     for dtype, words in (("int64", "int64 tensors"), ("int32", "int32 tensors"), ("uint32", "uint32 arrays, as read")):
         found = [line for line in lines if line["what"].split(", ")[1] == dtype]
         if found:
-            shown = [row(line, line["name"]) for line in sorted(found, key=lambda line: line["median"])]
+            ranked = sorted(found, key=lambda line: line["median"])
+            shown = [
+                row(line, line["name"].replace("its default of a split a rank", "a split a rank")) for line in ranked
+            ]
             panels.append(Panel(words, shown, "times as many batches, logarithmic", True, (1,), [(1, "as fast")]))
     return picture(titles[name], conditions + SPREAD, panels) if panels else ""
 
