@@ -20,7 +20,8 @@ def make(path: str, rows: int, setting: str) -> Iterator[Any]:
     blocks = [] if blocks == ["bare"] else blocks
     order = penstock.orders.Blocks(*map(int, blocks)) if blocks else "uniform"
     chosen = {"csr": "csr", "dense": Dense(), "ranked": Ranked(2048)}[form]
-    view = dataset.cells(chosen, genes=range(GENES), columns=columns)
+    genes = {} if dataset.features is not None else {"genes": range(GENES)}
+    view = dataset.cells(chosen, columns=columns, **genes)
     return iter(penstock.Loader(view, rows, order=order, seed=1))
 
 
