@@ -45,7 +45,13 @@ using Sources = std::vector<std::shared_ptr<Source>>;  // by the numbers of pick
 Tail parse_tail(const std::string& tail) {
   if (tail == "pad") return Tail::Pad;
   if (tail == "drop") return Tail::Drop;
-  raise(ErrorKind::InvalidArgument, "tail=\"{}\": must be \"pad\" or \"drop\"", tail);
+  if (tail == "short") return Tail::Short;
+  raise(ErrorKind::InvalidArgument, "tail=\"{}\": must be \"pad\", \"drop\" or \"short\"", tail);
+}
+
+const char* name_of(Tail tail) {
+  if (tail == Tail::Drop) return "drop";
+  return tail == Tail::Pad ? "pad" : "short";
 }
 
 Uneven parse_uneven(const std::string& uneven) {
@@ -165,7 +171,7 @@ py::tuple batching(const Job& job) {
     return is_there ? py::object(py::int_(value)) : py::object(py::none());
   };
   return py::make_tuple(options.schedule, none_or(options.epochs.has_value(), job.cursor().run_end()),
-                        none_or(options.per_epoch, options.epoch_size), options.tail == Tail::Pad ? "pad" : "drop",
+                        none_or(options.per_epoch, options.epoch_size), name_of(options.tail),
                         options.uneven == Uneven::Pad ? "pad" : "refuse");
 }
 

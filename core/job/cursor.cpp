@@ -184,7 +184,7 @@ std::uint64_t Cursor::next_change(std::uint64_t position) const {
 /// Batches of `size` that the tail rule makes of the last `observations` of a segment.
 std::uint64_t Cursor::batches_in(std::uint64_t observations, std::uint64_t size) const {
   const std::uint64_t whole = observations / size;
-  return options_.tail == Tail::Pad && observations % size != 0 ? whole + 1 : whole;
+  return options_.tail != Tail::Drop && observations % size != 0 ? whole + 1 : whole;
 }
 
 /// Batches from `position` to the end of its segment. An endless run's last segment is cut at 2^63, which is no end
@@ -238,7 +238,7 @@ std::optional<BatchPlan> Cursor::plan(std::uint64_t position, const Share& share
   const std::uint64_t first = rank_of(plan.position);
   const std::uint64_t available = rank_of(end) - first;
   const std::uint64_t taken = std::min(size, available);
-  plan.rows = batch_rows(size, share);
+  plan.rows = batch_rows(options_.tail == Tail::Short ? taken : size, share);
   plan.of_all = taken;
   plan.share = share;
   plan.end = select(first + taken - 1) + 1;

@@ -3,7 +3,8 @@
 // Pure: no order, no files, no threads; usable without the engine. Immutable but for set_batch_size(). The next global
 // batch is the next G positions that no skip range leaves out; rank r of R takes the i-th of them where i mod R = r. It
 // never crosses the end of a stage, of an epoch if `per_epoch`, or of the run. All ranks have batches of as many rows,
-// G / R rounded up; what the observations do not fill is padding.
+// G / R rounded up, with Tail::Short no more than what is left / R rounded up; what the observations do not fill is
+// padding.
 #pragma once
 
 #include "core/job/epochs.h"
@@ -24,7 +25,8 @@ namespace penstock {
 /// Rows of a rank's batch are fewer.
 inline constexpr std::uint64_t kMostBatchRows = std::uint64_t{1} << 31;
 
-enum class Tail { Pad, Drop };
+/// The treatment of a last batch that is not full: padded to G, left out, or of as many rows as are left for each rank.
+enum class Tail { Pad, Drop, Short };
 
 /// Half-open ranges of positions in order, joined where they touch, without empty ones. Throws InvalidArgument for one
 /// that ends before it begins.

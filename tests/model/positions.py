@@ -26,13 +26,13 @@ class Cursor:
         ends: that no batch crosses, ascending; the last one is the run's, or NEVER.
         sizes: [(position, global batch size), …], the first at 0.
         skip: ranges [begin, end) of positions that are left out.
-        drop: whether a last batch that is not full is left out.
+        tail: what becomes of a last batch that is not full.
     """
 
     ends: tuple[int, ...]
     sizes: tuple[tuple[int, int], ...]
     skip: tuple[tuple[int, int], ...]
-    drop: bool
+    tail: str
 
     def skips(self, position: int) -> int:
         """`position`, or the first one after it that no skip leaves out."""
@@ -49,13 +49,14 @@ class Cursor:
         for end in self.ends:
             if position >= end:
                 continue
-            size = self.size_at(position)
+            size, drops = self.size_at(position), self.tail == "drop"
             found = self._taken(position, end, size)
-            if found and (len(found) == size or not self.drop):
+            if found and (len(found) == size or not drops):
                 after = found[-1] + 1
                 left = self._taken(after, end, self.size_at(after))
-                over = not left or (self.drop and len(left) < self.size_at(after))
-                return GlobalBatch(position, end if over else after, tuple(found), size)
+                over = not left or (drops and len(left) < self.size_at(after))
+                rows = len(found) if self.tail == "short" else size
+                return GlobalBatch(position, end if over else after, tuple(found), rows)
             position = end
         return None
 

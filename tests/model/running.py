@@ -48,7 +48,7 @@ class Run:
             "tokens": self._sizes_by_tokens(),
             "rank": ((0, self._rank_rows(ranks) * ranks),),
         }.get(case["batch"], ((0, self.rows),))
-        return Cursor(self.job.ends(case["length"] == "each"), sizes, self.skip(), case["tail"] == "drop")
+        return Cursor(self.job.ends(case["length"] == "each"), sizes, self.skip(), case["tail"])
 
     def _rank_rows(self, ranks: int) -> int:
         return max(1, self.rows // ranks)
@@ -302,7 +302,8 @@ class Leg:
         picks = [self.job.pick(each) for each in batch.positions]
         rows = self.run_.rank_rows(batch.size, self.shape.ranks)
         if self.position == batch.begin:  # not before a tail that was dropped
-            check(self.loaders[0].batch_size == rows, "batch_size", self.loaders[0].batch_size, rows)
+            full = self.run_.rank_rows(self.cursor.size_at(batch.begin), self.shape.ranks)
+            check(self.loaders[0].batch_size == full, "batch_size", self.loaders[0].batch_size, full)
         given = [
             transformed(self.case, self.job.given(at), pick, self.job.sources[pick.source], self.run_.seed)
             for at, pick in zip(batch.positions, picks, strict=True)

@@ -122,7 +122,7 @@ Examples:
 @click.option("--per-epoch", is_flag=True, help="The run has per_epoch=True: no batch goes on into the next epoch.")
 @click.option(
     "--tail",
-    type=click.Choice(["pad", "drop"]),
+    type=click.Choice(["pad", "drop", "short"]),
     default="pad",
     show_default=True,
     help="What became of the rows that fill no batch.",

@@ -29,7 +29,7 @@ class Facts:
         schedule: [(position, global batch size), …].
         run_end: the run's end; None: endless.
         epoch_size: of epochs that end batches; None: batches run across.
-        tail: "pad" or "drop".
+        tail: "pad", "drop" or "short".
         balance: by what rows go to ranks, in words.
         uneven: "refuse" or "pad".
     """

@@ -85,7 +85,7 @@ class Job:
             order: "uniform", "sequential" or one of `penstock.orders`; of a mixture's sources also {name: order}.
             epochs: how many, at least 1; None is endless.
             per_epoch: whether the tail rule applies at each epoch's end.
-            tail: what becomes of a last batch that is not full: "pad" or "drop".
+            tail: what becomes of a last batch that is not full: "pad", "drop" or "short".
             skip: ranges [begin, end) of positions that are left out.
             uneven: what becomes of a global batch that the number of ranks does not divide: "refuse" or "pad".
 

@@ -117,9 +117,10 @@ class Loader(Steered, Positioned, Inspected, NoSampler, Generic[Given]):
             mesh: a device mesh, whole or a part of it, instead of rank and world_size: its data-parallel dimensions are
                 folded, ranks along `cp` share rows (see `context_parallel`), those along `tp` and `pp` get the same.
             epochs: how many, at least 1; None is endless. A mixture says itself where it ends.
-            per_epoch: each `for` is one epoch, whose last batch is padded or dropped.
-            tail: what becomes of a last batch that is not full: "pad" or "drop". With "pad" a rank may get padding
-                alone, see `tail_rows`: mask losses by `batch.valid`, and weigh their mean by `batch.loss_scale`.
+            per_epoch: each `for` is one epoch, which ends with a batch of its own.
+            tail: what becomes of a last batch that is not full: "pad"; "drop"; or "short": on R ranks, where n
+                observations are left, each rank has ⌈n/R⌉ rows. With "pad" a rank may get padding alone, with "short"
+                where n < R, see `tail_rows`: mask losses by `batch.valid`, and weigh their mean by `batch.loss_scale`.
             skip: ranges [begin, end) of positions that are left out.
             dtype: types of integer fields, one or a mapping from names, instead of int64 (torch) or what is stored
                 (NumPy). `inputs` and `labels` are always signed: of the type chosen for their field if that is a signed

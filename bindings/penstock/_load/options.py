@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from penstock._load.parallel import Balance, ContextParallel
 
 BatchSize = int | Tokens | Sequence[tuple[int, int | Tokens]]
-Tail = Literal["pad", "drop"]
+Tail = Literal["pad", "drop", "short"]
 Uneven = Literal["refuse", "pad"]
 Reader = Literal["auto", "pread", "uring", "direct", "mmap", "http", "python"]
 Framework = Literal["auto", "torch", "numpy"]

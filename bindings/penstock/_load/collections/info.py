@@ -17,7 +17,8 @@ class BatchInfo:
         position: the job's position before the batch.
         indices: int64 [rows], of the collection.
         epochs: int64 [rows]: in which epoch each is met.
-        valid: bool [rows], false in padded rows, which hold the last observation of the global batch.
+        valid: bool [rows], false in padded rows, which hold the last observation of the global batch, or the row before
+            where hooks do not see them.
         global_rows: valid rows of all ranks' batches together, see `Batch.global_rows`.
         world_size: number of ranks.
     """

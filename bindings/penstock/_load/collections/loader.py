@@ -20,6 +20,7 @@ from penstock._load.collections.given import Given
 from penstock._load.collections.info import BatchInfo
 from penstock._load.collections.owner import Owner, check_worker, end_here
 from penstock._load.collections.planning import Planner, check_block, check_fetch, is_read_straight
+from penstock._load.collections.reading import padded
 from penstock._load.job_arguments import job_of
 from penstock._load.locate import LocatedRow, batch_position, located, planned
 from penstock._load.options import BatchSize, OnMismatch, Tail, Uneven
@@ -87,6 +88,7 @@ class CollectionLoader(NoSampler):
         fingerprint: str | None = None,
         on_mismatch: OnMismatch = "refuse",
         uneven: Uneven = "refuse",
+        hooks_see_padding: bool | None = None,
     ) -> None:
         """Makes a loader; nothing is read, and no thread or process started, before the first batch is asked for.
 
@@ -104,9 +106,10 @@ class CollectionLoader(NoSampler):
             mesh: a device mesh instead of rank and world_size: its data-parallel dimensions are folded, ranks along tp
                 and pp get the same.
             epochs: how many, at least 1; None is endless.
-            per_epoch: each `for` is one epoch, whose last batch is padded or dropped.
-            tail: what becomes of a last batch that is not full: "pad" or "drop". Padded rows hold the last observation
-                of the global batch, and `info.valid` is false there.
+            per_epoch: each `for` is one epoch, which ends with a batch of its own.
+            tail: what becomes of a last batch that is not full: "pad"; "drop"; or "short": on R ranks, where n
+                observations are left, each rank has ⌈n/R⌉ rows. Padded rows hold the last observation of the global
+                batch, and `info.valid` is false there.
             skip: ranges [begin, end) of positions that are left out.
             fetch_callback: `(collection, indices)` -> fetched, instead of indexing; indices are int64, ascending, each
                 once.
@@ -127,6 +130,10 @@ class CollectionLoader(NoSampler):
                 "keep_position".
             uneven: what becomes of a global batch that the number of ranks does not divide: "refuse", or "pad", see
                 `Loader`; losses are weighed by `info.loss_scale`.
+            hooks_see_padding: whether hooks get padded rows too. False: they get the valid ones, and what they made is
+                padded by its own last row; what is not indexed by row, such as a number, stays as it is. A rank without
+                a valid row has the last observation of the global batch, which its hooks get once. None: not with
+                tail="short", else they do.
 
         Raises:
             InvalidArgumentError: an argument that cannot be; what is no collection, or does not pickle where processes
@@ -155,7 +162,8 @@ class CollectionLoader(NoSampler):
         self._run_end = None if epochs is None else index("epochs", epochs) * self._epoch_size
         self._per_epoch, self._on_mismatch = bool(per_epoch), on_mismatch
         share = (self.rank, self.world_size)
-        planner = Planner(self._job, native_order, share, factor, self._per_epoch, not is_read_straight(order))
+        hides = tail == "short" if hooks_see_padding is None else not hooks_see_padding
+        planner = Planner(self._job, native_order, share, factor, self._per_epoch, not is_read_straight(order), hides)
         self._reader = given.reader(threads, processes)
         readers = processes or threads
         self._ahead = Ahead(planner, self._reader, 1 + max(prefetch, readers) if readers else 1)
@@ -354,7 +362,7 @@ class CollectionLoader(NoSampler):
         rows = (planned.indices, planned.epochs, planned.valid, planned.global_rows)
         self._info = BatchInfo(planned.position, *rows, self.world_size, state)
         self._ahead.advance()
-        return batch
+        return padded(batch, planned.given, len(planned.indices))
 
     def _begin(self) -> None:
         self._for_end = self._run_end

@@ -25,10 +25,12 @@ class PlannedBatch:
     Attributes:
         position: the job's position before it.
         end: the position after it.
-        indices: int64 [rows]; padded rows have the last observation of the global batch.
+        indices: int64 [rows]; padded rows have the last observation of the global batch, or where hooks do not see
+            them that of the row before, if there is one.
         epochs: int64 [rows].
         valid: bool [rows], false where padded.
         global_rows: valid rows of all ranks together.
+        given: rows that hooks get, the first ones; the others are padded afterwards.
     """
 
     position: int
@@ -37,6 +39,7 @@ class PlannedBatch:
     epochs: npt.NDArray[np.int64]
     valid: npt.NDArray[np.bool_]
     global_rows: int
+    given: int
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,7 @@ class Fetch:
     Attributes:
         indices: int64, ascending, each once.
         batches: those that are taken from it, one after the other.
-        places: for each batch, int64 [rows]: where its rows lie in `indices`.
+        places: for each batch, int64 [given]: where its rows lie in `indices`.
     """
 
     indices: Indices
@@ -68,6 +71,7 @@ class Planner:
         factor: int | None,
         per_epoch: bool,
         fetches: bool = True,
+        hides_padding: bool = False,
     ) -> None:
         """Plans nothing yet.
 
@@ -78,12 +82,14 @@ class Planner:
             factor: batches of a fetch; None: the order's fetch, else 16.
             per_epoch: whether no fetch goes on after an epoch's end.
             fetches: whether fetches of the order, where it has any, are those of the job.
+            hides_padding: whether hooks get no padded rows.
         """
         self._job = job
         self._order = order
         self._share = share
         self._factor = factor
         self._per_epoch = per_epoch
+        self._hides_padding = hides_padding
         self._has_fetches = fetches and order.fetch_end(0) > 1
 
     def fetch(self, position: int) -> Fetch | None:
@@ -98,8 +104,9 @@ class Planner:
             if following is None or following.position >= end:
                 break
             batches.append(following)
-        indices, places = np.unique(np.concatenate([batch.indices for batch in batches]), return_inverse=True)
-        cuts = np.cumsum([len(batch.indices) for batch in batches])[:-1]
+        wanted = [batch.indices[: batch.given] for batch in batches]
+        indices, places = np.unique(np.concatenate(wanted), return_inverse=True)
+        cuts = np.cumsum([batch.given for batch in batches])[:-1]
         return Fetch(indices, batches, np.split(places.reshape(-1), cuts))
 
     def _bounds(self, position: int) -> tuple[int, int]:
@@ -135,10 +142,12 @@ class Planner:
             return None
         begin, end, picks, count, of_all = planned
         indices, epochs = picks["index"].astype(np.int64), picks["epoch"].astype(np.int64)
+        hides = self._hides_padding
         if count < len(picks):
-            last = self._last(begin, of_all)
+            last = picks[count - 1] if hides and count > 0 else self._last(begin, of_all)
             indices[count:], epochs[count:] = last["index"], last["epoch"]
-        return PlannedBatch(begin, end, indices, epochs, np.arange(len(picks)) < count, of_all)
+        given = max(count, 1) if hides else len(picks)
+        return PlannedBatch(begin, end, indices, epochs, np.arange(len(picks)) < count, of_all, given)
 
     def _last(self, position: int, of_all: int) -> Any:
         """The last pick of all ranks' batch at `position`: some rank's last row."""

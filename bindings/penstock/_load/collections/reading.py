@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -101,6 +102,15 @@ def take(fetched: Any, places: Indices) -> Any:
     if library_of(fetched) == "pyarrow":
         return fetched.take(places)
     return fetched[places]
+
+
+def padded(batch: Any, given: int, rows: int) -> Any:
+    """A batch of `given` rows with its last one repeated up to `rows`; itself where it holds no rows to be taken."""
+    if given == rows or count_of(batch) != given:
+        return batch
+    with suppress(Exception):  # an object of a hook, whose length is of something else
+        return take(batch, np.minimum(np.arange(rows), given - 1))
+    return batch
 
 
 def detached(batch: Any) -> Any:

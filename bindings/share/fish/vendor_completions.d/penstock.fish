@@ -347,7 +347,7 @@ complete -c penstock -n '__penstock_command trace' -l indices -r -F -d 'The .npy
 complete -c penstock -n '__penstock_command trace' -l skip -x -d 'Positions that the run left out, such as 100:200, without 200'
 complete -c penstock -n '__penstock_command trace' -l epochs -x -d 'Epochs of the run'
 complete -c penstock -n '__penstock_command trace' -l per-epoch -d 'The run has per_epoch=True: no batch goes on into the next epoch'
-complete -c penstock -n '__penstock_command trace' -l tail -x -a 'pad drop' -d 'What became of the rows that fill no batch'
+complete -c penstock -n '__penstock_command trace' -l tail -x -a 'pad drop short' -d 'What became of the rows that fill no batch'
 complete -c penstock -n '__penstock_command trace' -l world-size -x -d 'Number of ranks, to say which rank had a row'
 complete -c penstock -n '__penstock_command trace' -l rank -x -d 'Show the rows of this rank alone'
 complete -c penstock -n '__penstock_command trace' -l uneven -x -a 'refuse pad' -d 'As the loader\'s uneven=: pad where the ranks do not divide the batch'

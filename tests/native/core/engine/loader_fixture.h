@@ -157,8 +157,10 @@ inline std::string describe(const Case& setup) {
   return fmt::format("window {} batch {} rank {} of {} fetch {} threads {} prefetch {} max_bytes {}{}{}{}{}",
                      setup.window, setup.batch, setup.rank, setup.world_size, setup.fetch, setup.threads,
                      setup.prefetch, setup.max_bytes, setup.per_epoch ? " per epoch" : "",
-                     setup.tail == Tail::Drop ? " drops" : "", setup.lends ? " lent" : "",
-                     setup.late || setup.behaviour->late ? " late" : "");
+                     setup.tail == Tail::Drop    ? " drops"
+                     : setup.tail == Tail::Short ? " is short"
+                                                 : "",
+                     setup.lends ? " lent" : "", setup.late || setup.behaviour->late ? " late" : "");
 }
 
 /// Rows of `window` records that count from `first` on.

@@ -16,7 +16,7 @@ LoaderOptions staged(const Case& setup) {
 
 TEST(Stages, RestoreAtEveryStepRepeatsTheRest) {
   for (Case& setup : cases(each(&Case::window, {5, 0}), each(&Case::per_epoch, {false, true}),
-                           each(&Case::tail, {Tail::Pad, Tail::Drop}),
+                           each(&Case::tail, {Tail::Pad, Tail::Drop, Tail::Short}),
                            each(&Case::skip, {Ranges{}, Ranges{{5, 12}, {20, 21}, {31, 44}}}))) {
     setup.late = setup.per_epoch;
     expect_restores_at_every_step(staged(setup));

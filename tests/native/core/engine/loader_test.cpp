@@ -84,7 +84,7 @@ TEST(Loader, FilesAreReadThroughTheStoreThatIsChosen) {
 TEST(Loader, RestoreAtEveryStepRepeatsTheRest) {
   for (Case& setup :
        cases(each(&Case::window, {5, 0}), each(&Case::per_epoch, {false, true}),
-             each(&Case::tail, {Tail::Pad, Tail::Drop}), each(&Case::skip, {Ranges{{5, 9}, {44, 46}}}),
+             each(&Case::tail, {Tail::Pad, Tail::Drop, Tail::Short}), each(&Case::skip, {Ranges{{5, 9}, {44, 46}}}),
              each(&Case::fetch, {1, 7}), each(&Case::lends, {false, true}), each(&Case::late, {false, true}))) {
     SCOPED_TRACE(describe(setup));
     setup.behaviour->miss_every = 3;

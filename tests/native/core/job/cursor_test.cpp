@@ -100,7 +100,8 @@ void compare(const CursorOptions& options, std::uint64_t world_size, std::uint64
       for (std::size_t i = r; i < expected->taken.size(); i += world_size) mine.push_back(expected->taken[i]);
       ASSERT_EQ(plan->position, expected->position);
       ASSERT_EQ(plan->end, expected->end);
-      ASSERT_EQ(plan->rows, (expected->size + world_size - 1) / world_size);
+      const std::uint64_t shared = options.tail == Tail::Short ? expected->taken.size() : expected->size;
+      ASSERT_EQ(plan->rows, (shared + world_size - 1) / world_size);
       ASSERT_EQ(plan->of_all, expected->taken.size());
       ASSERT_EQ(positions(*plan), mine) << "rank " << r;
     }
@@ -114,7 +115,7 @@ void compare(const CursorOptions& options, std::uint64_t world_size, std::uint64
     ASSERT_EQ(last.has_value(), !counted.empty());
     if (!last) continue;
     ASSERT_EQ(positions(*last), counted.back().taken);
-    ASSERT_EQ(last->rows, counted.back().size);
+    ASSERT_EQ(last->rows, options.tail == Tail::Short ? counted.back().taken.size() : counted.back().size);
   }
 }
 
@@ -126,7 +127,7 @@ TEST(Cursor, EveryAnswerIsThatOfPlainLoopsOverPositions) {
     options.epoch_size = 1 + below(17);
     options.epochs = 1 + below(5);
     options.per_epoch = below(2) == 0;
-    options.tail = below(2) == 0 ? Tail::Pad : Tail::Drop;
+    options.tail = std::vector{Tail::Pad, Tail::Drop, Tail::Short}.at(below(3));
     const std::uint64_t world_size = 1 + below(8);
     const std::uint64_t horizon = options.epoch_size * *options.epochs;
     for (std::uint64_t i = below(5); i > 0; --i) {
@@ -169,7 +170,7 @@ TEST(Cursor, AnEndlessRunCrossesEpochsAndHasNoLength) {
 TEST(Cursor, AnEndlessRunGivesNoBatchThatNeedsPositionsBeyondTheirEndAndSaysSo) {
   const std::uint64_t end = std::uint64_t{1} << 63;
   for (const bool per_epoch : {false, true}) {
-    for (const Tail tail : {Tail::Pad, Tail::Drop}) {
+    for (const Tail tail : {Tail::Pad, Tail::Drop, Tail::Short}) {
       CursorOptions options = options_of(10, {}, {{0, 4}});
       options.per_epoch = per_epoch;
       options.tail = tail;
@@ -192,6 +193,24 @@ TEST(Cursor, AnEndlessRunGivesNoBatchThatNeedsPositionsBeyondTheirEndAndSaysSo) 
   EXPECT_THROW(whole.check_over(end), Error);
 }
 
+TEST(Cursor, AShortTailHasRowsForWhatIsLeftOnEachRank) {
+  CursorOptions options = options_of(100, 1, {{0, 64}});
+  options.tail = Tail::Short;
+  const Cursor cursor(options);
+  EXPECT_EQ(cursor.length(0), 2U);
+  for (std::uint64_t rank = 0; rank < 8; ++rank) {
+    EXPECT_EQ(cursor.plan(0, {rank, 8})->rows, 8U);
+    const auto last = cursor.plan(64, {rank, 8});
+    EXPECT_EQ(last->rows, 5U);
+    EXPECT_EQ(last->valid, rank < 4 ? 5U : 4U);
+    EXPECT_EQ(last->of_all, 36U);
+    EXPECT_EQ(last->end, 100U);
+  }
+  EXPECT_EQ(cursor.plan(64, {0, 8, 2})->rows, 6U) << "micro-batches are equal";
+  EXPECT_EQ(cursor.plan(64, {40, 50})->rows, 1U);
+  EXPECT_EQ(cursor.plan(64, {40, 50})->valid, 0U);
+}
+
 TEST(Cursor, ABatchSizeSetInTheMiddleHoldsUntilALaterEntryOfTheSchedule) {
   Cursor cursor(options_of(100, 1, {{0, 10}, {50, 20}}));
   cursor.set_batch_size(20, 5);
@@ -208,7 +227,7 @@ TEST(Cursor, HugeRunsCostWhatSmallOnesDo) {
   const std::uint64_t n = std::uint64_t{1} << 52;
   const std::uint64_t far = (std::uint64_t{1} << 60) + 12'345;
   for (const bool per_epoch : {false, true}) {
-    for (const Tail tail : {Tail::Pad, Tail::Drop}) {
+    for (const Tail tail : {Tail::Pad, Tail::Drop, Tail::Short}) {
       CursorOptions options = options_of(n, 2'000, {{0, 3 * 960}});
       options.per_epoch = per_epoch;
       options.tail = tail;
@@ -218,7 +237,7 @@ TEST(Cursor, HugeRunsCostWhatSmallOnesDo) {
       ASSERT_TRUE(plan);
       EXPECT_EQ(plan->end, far + 3 * 960 + 10);
       EXPECT_EQ(positions(*plan), (std::vector<std::uint64_t>{far + 7, far + 977, far + 1'937}));
-      const std::uint64_t epoch_steps = (n + (tail == Tail::Pad ? 2'879 : 0)) / 2'880;
+      const std::uint64_t epoch_steps = (n + (tail == Tail::Drop ? 0 : 2'879)) / 2'880;
       if (per_epoch) {
         EXPECT_EQ(cursor.length(far + n), epoch_steps);
       } else {
