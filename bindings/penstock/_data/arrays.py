@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from penstock import _native
 from penstock._base.errors import InvalidArgumentError
@@ -35,6 +36,14 @@ class Corruption(NamedTuple):
     make: Callable[[np.dtype[Any]], _native.ColumnMaker]  # of the type of inputs and labels
 
 
+class NamedCodes(NamedTuple):
+    """An array of a batch that has the strings of a category, and by its codes these strings: None is the last one."""
+
+    name: str
+    column: str
+    strings: npt.NDArray[Any]
+
+
 class GivenArray(NamedTuple):
     """An array [rows, …] that functions of rows fill: the type of a row's values, and their axes."""
 
@@ -58,6 +67,7 @@ class Wanted:
         sliced: whether rows are the part of a context-parallel rank.
         corruption: what makes other rows of the view's; None: nothing does.
         given: arrays that functions of rows fill.
+        names: strings in place of, or beside, the codes of categories.
     """
 
     torch: Any = None
@@ -70,6 +80,7 @@ class Wanted:
     sliced: bool = False
     corruption: Corruption | None = None
     given: tuple[GivenArray, ...] = ()
+    names: tuple[NamedCodes, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -101,6 +112,7 @@ class BatchLayout:
     column_of: dict[str, ColumnPlace] = field(default_factory=dict)  # by the name of an array
     per_span_of: dict[str, ColumnPlace] = field(default_factory=dict)  # by the name of a value of spans
     given_of: dict[str, ColumnPlace] = field(default_factory=dict)  # by the name of what functions of rows fill
+    names: tuple[NamedCodes, ...] = ()  # strings of categories, made when asked for
     cells: Cells | None = None  # what cells become; None: rows are windows or documents
 
     @property
@@ -141,7 +153,7 @@ def plan_layout(view: Any, wanted: Wanted) -> BatchLayout:
                 f"columns=: {name} is a column of the dataset, too, that this view was made with: ask for one of them"
             )
     view._check_dtype(wanted.dtype)
-    layout: BatchLayout = view._arranged(_of_records(view, wanted), wanted)
+    layout: BatchLayout = replace(view._arranged(_of_records(view, wanted), wanted), names=wanted.names)
     if wanted.corruption is not None:
         layout = _with_corruption(layout, wanted.corruption)
     if wanted.given:
@@ -218,6 +230,7 @@ def _with_corruption(layout: BatchLayout, corruption: Corruption) -> BatchLayout
 
 def _with_given(layout: BatchLayout, view: Any, given: tuple[GivenArray, ...]) -> BatchLayout:
     taken = {*RESERVED_NAMES, *layout.types, *layout.column_of, *layout.per_span_of, *view.columns, "attention_mask"}
+    taken.update(each.name for each in layout.names)
     for name, *_ in given:
         if name in taken:
             raise InvalidArgumentError(

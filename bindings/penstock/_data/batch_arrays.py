@@ -92,10 +92,14 @@ class BatchArrays:
     def _columns(self) -> dict[str, Any]:
         layout = self._layout
         found = {}
+        codes = {}
         for at, (name, dtype) in enumerate(layout.value_types.items()):
             place = layout.value_of.get(name)
             values = self._given(self._native.values(at, dtype.base)) if place is None else self._column(place)
             found[name] = self._moved(values)
+            codes[name] = values
+        for each in layout.names:
+            found[each.name] = each.strings[np.asarray(codes[each.column])]
         for name, place in layout.given_of.items():
             found[name] = self._moved(self._column(place))
         for name in layout.computed.names:

@@ -276,4 +276,43 @@ class PerRow:
     processes: bool = False
 
 
-Column = CuSeqlens | PositionIds | DocumentIds | LossMask | Labels | PerSpan | FillInTheMiddle | SpanCorruption | PerRow
+@dataclass(frozen=True)
+class Names:
+    """`batch.columns[name]`: the strings that the codes of a category stand for, as NumPy has them, also with torch.
+
+    An object array of the shape of the codes; None where a document has no category, and in padding. It is made of the
+    codes at once when `batch.columns` is first looked at. The strings are those of the dataset, not copies.
+
+    Attributes:
+        column: one of the view's `columns=`, a category.
+        name: of the array; None: the column's own, so that strings stand in place of codes.
+
+    Examples:
+        >>> import os, penstock, tempfile
+        >>> path = os.path.join(tempfile.mkdtemp(), "cells")
+        >>> with penstock.Writer(path, {"token": "u2"}, columns={"plate": "category"}) as writer:
+        ...     for plate in ("p7", None, "p2"):
+        ...         writer.append(token=[1, 2], columns={"plate": plate})
+        >>> view = penstock.open(path).documents(columns=["plate"], metadata=False)
+        >>> names = penstock.columns.Names("plate", "plate_name")
+        >>> batch = next(penstock.Loader(view, 3, order="sequential", columns=[names]))
+        >>> batch.columns["plate"].tolist(), batch.columns["plate_name"].tolist()
+        ([0, -1, 1], ['p7', None, 'p2'])
+    """
+
+    column: str
+    name: str | None = None
+
+
+Column = (
+    CuSeqlens
+    | PositionIds
+    | DocumentIds
+    | LossMask
+    | Labels
+    | PerSpan
+    | FillInTheMiddle
+    | SpanCorruption
+    | PerRow
+    | Names
+)

@@ -16,6 +16,7 @@ from penstock._data.column_kinds import (
     FillInTheMiddle,
     Labels,
     LossMask,
+    Names,
     PerRow,
     PerSpan,
     PositionIds,
@@ -47,7 +48,7 @@ def resolve(
             does not read.
     """
     wanted: list[Column] = [
-        each for each in _wanted(columns) if not isinstance(each, FillInTheMiddle | SpanCorruption | PerRow)
+        each for each in _wanted(columns) if not isinstance(each, FillInTheMiddle | SpanCorruption | PerRow | Names)
     ]
     most = _most_documents(max_documents, wanted)
     if not wanted:
@@ -106,7 +107,11 @@ def _wanted(columns: Any) -> list[Column]:
     if isinstance(columns, str) or not isinstance(columns, Iterable):
         raise InvalidArgumentError(f'columns={columns!r:.80}: must be a list, such as ["cu_seqlens"]')
     wanted = [_column(each) for each in columns]
-    names = [each.name for each in wanted if not isinstance(each, LossMask | FillInTheMiddle | PerRow)]
+    names = [
+        str(each.name or each.column) if isinstance(each, Names) else each.name
+        for each in wanted
+        if not isinstance(each, LossMask | FillInTheMiddle | PerRow)
+    ]
     for name in names:
         if names.count(name) > 1:
             raise InvalidArgumentError(f"columns=: {excerpt(name)} is there twice")
@@ -139,7 +144,9 @@ def _column(given: Any) -> Column:
             )
         if given not in _KINDS:
             there = ", ".join([*_KINDS, *_WITH_OPTIONS])
-            raise InvalidArgumentError(f"columns=: there is no column {given!r:.80}; there are {there} and PerSpan(…)")
+            raise InvalidArgumentError(
+                f"columns=: there is no column {given!r:.80}; there are {there}, PerSpan(…) and Names(…)"
+            )
         return _KINDS[given]()
     if not isinstance(given, Column):
         raise InvalidArgumentError(f"columns=: {given!r:.80} is neither a name nor one of penstock.columns")

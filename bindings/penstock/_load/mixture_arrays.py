@@ -16,6 +16,7 @@ from penstock._data.corruption import corruption_of
 from penstock._data.fields import DtypeChoice, leaves, stored_dtype
 from penstock._data.loadable import Loadable
 from penstock._data.middle import check_sources, check_types, middle_of
+from penstock._data.names import named_codes
 from penstock._data.span_functions import SpanFunctions
 from penstock._data.spans import parts_of
 from penstock._data.view import View
@@ -74,7 +75,22 @@ def plan_layouts(
         computed = computed._replace(middle=middle_of(names, each, name, own))
         corruption = corruption_of(names, each, own, sliced)
         layouts.append(
-            plan_layout(each, Wanted(torch, dtype, True, computed, seed, differ, common, sliced, corruption, given))
+            plan_layout(
+                each,
+                Wanted(
+                    torch,
+                    dtype,
+                    True,
+                    computed,
+                    seed,
+                    differ,
+                    common,
+                    sliced,
+                    corruption,
+                    given,
+                    named_codes(names, each),
+                ),
+            )
         )
     for each in layouts:
         if each.computed.middle is not None:
