@@ -8,6 +8,7 @@
 #include "shuffle/blocks.h"
 #include "shuffle/bucketed.h"
 #include "shuffle/grown.h"
+#include "shuffle/independent.h"
 #include "shuffle/sequential.h"
 #include "shuffle/uniform.h"
 #include "shuffle/weighted.h"
@@ -69,6 +70,20 @@ std::shared_ptr<shuffle::Weighted> make_weighted(const py::array_t<double, py::a
   return std::make_shared<shuffle::Weighted>(shuffle::WeightTable(values), std::move(mixed), number, replace,
                                              systematic ? shuffle::Draws::Systematic : shuffle::Draws::Rounded,
                                              std::move(name));
+}
+
+std::shared_ptr<shuffle::Independent> make_independent(const py::array_t<double, py::array::c_style>& weights,
+                                                       const py::object& seed, const py::object& size,
+                                                       const py::object& fetch, const py::object& lanes,
+                                                       std::string name) {
+  const std::uint64_t number = to_u64(seed, "seed");
+  const std::uint64_t draws = to_u64(size, "size");
+  const std::uint64_t together = to_u64(fetch, "fetch");
+  const std::uint64_t lane_count = to_u64(lanes, "lanes");
+  const std::span<const double> values = values_of(weights);
+  const Unlocked released;
+  return std::make_shared<shuffle::Independent>(shuffle::WeightTable(values), number, draws, together, lane_count,
+                                                std::move(name));
 }
 
 std::shared_ptr<shuffle::Balanced> make_balanced(const py::array_t<std::int32_t, py::array::c_style>& labels,
@@ -143,6 +158,9 @@ void register_orders(py::module_& module) {
   py::class_<shuffle::Weighted, Order, std::shared_ptr<shuffle::Weighted>>(module, "WeightedOrder")
       .def(py::init(&make_weighted), py::arg("weights"), py::arg("mixed"), py::arg("seed"), py::arg("replace"),
            py::arg("systematic"), py::arg("name"));
+  py::class_<shuffle::Independent, Order, std::shared_ptr<shuffle::Independent>>(module, "IndependentOrder")
+      .def(py::init(&make_independent), py::arg("weights"), py::arg("seed"), py::arg("size"), py::arg("fetch"),
+           py::arg("lanes"), py::arg("name"));
   py::class_<shuffle::Balanced, Order, std::shared_ptr<shuffle::Balanced>>(module, "BalancedOrder")
       .def(py::init(&make_balanced), py::arg("labels"), py::arg("classes"), py::arg("seed"), py::arg("size"),
            py::arg("fetch"), py::arg("lanes"));

@@ -50,8 +50,12 @@ WeightTable::WeightTable(std::span<const double> weights) {
 
 std::uint64_t WeightTable::systematic(std::uint64_t draw, std::uint64_t draws, std::uint64_t offset) const {
   assert(draw < draws && offset < total());
-  const auto at = static_cast<std::uint64_t>((Wide{draw} * total() + offset) / draws);
-  return static_cast<std::uint64_t>(std::upper_bound(sums_.begin(), sums_.end(), at) - sums_.begin());
+  return at(static_cast<std::uint64_t>((Wide{draw} * total() + offset) / draws));
+}
+
+std::uint64_t WeightTable::at(std::uint64_t place) const {
+  assert(place < total());
+  return static_cast<std::uint64_t>(std::upper_bound(sums_.begin(), sums_.end(), place) - sums_.begin());
 }
 
 std::uint64_t WeightTable::pick(std::uint64_t begin, std::uint64_t end, std::uint64_t random) const {

@@ -36,6 +36,8 @@ class WeightTable {
 
   /// The observation of the systematic draw `draw` < draws, with offset < total().
   [[nodiscard]] std::uint64_t systematic(std::uint64_t draw, std::uint64_t draws, std::uint64_t offset) const;
+  /// The first observation whose prefix sum exceeds `place` < total(). O(log size()).
+  [[nodiscard]] std::uint64_t at(std::uint64_t place) const;
   /// Of `draws` <= 2^52, those that the first `count` observations are expected to get, 1 <= count <= size().
   [[nodiscard]] Expected expected(std::uint64_t count, std::uint64_t draws) const noexcept {
     const auto [whole, part] = by_total_.divide(Wide{draws} * sums_[count - 1]);

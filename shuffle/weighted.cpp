@@ -1,13 +1,10 @@
 #include "shuffle/weighted.h"
 
-#include "core/job/compare_orders.h"
-#include "core/job/saved_json.h"
 #include "shuffle/draw_tree.h"
 #include "shuffle/draws_advice.h"
 #include "shuffle/key.h"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <utility>
@@ -66,14 +63,7 @@ std::string Weighted::identity(std::uint64_t position) const {
 }
 
 OrderDifference Weighted::difference_to(std::string_view saved, std::uint64_t position) const {
-  const auto tell = [](const std::string& key, const nlohmann::json& before, const nlohmann::json& now,
-                       OrderDifference& out) {
-    const std::string advice = advice_on_draws(key, before);
-    if (advice.empty()) return false;
-    out.texts.push_back({difference_text("order's algorithm", find_saved(before, key), find_saved(now, key)) + advice});
-    return true;
-  };
-  return order_difference(saved, identity(kNever), position, tell);
+  return drawn_difference(saved, identity(kNever), position);
 }
 
 }  // namespace penstock::shuffle

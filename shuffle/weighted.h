@@ -16,9 +16,10 @@
 
 namespace penstock::shuffle {
 
-/// How an epoch's draws are taken: the algorithm's number in the identity. Both give each observation floor or ceil of
-/// its expectation, but systematic draws stand at equal distances: labels with a period alias with them.
-enum class Draws : std::uint64_t { Systematic = 1, Rounded = 2 };
+/// How an epoch's draws are taken: the algorithm's number in the identity. The first two give each observation floor or
+/// ceil of its expectation, but systematic draws stand at equal distances: labels with a period alias with them.
+/// Independent ones are another order, shuffle/independent.h.
+enum class Draws : std::uint64_t { Systematic = 1, Rounded = 2, Independent = 3 };
 
 class Weighted final : public Order {
  public:

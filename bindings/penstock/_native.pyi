@@ -36,6 +36,7 @@ __all__: list[str] = [
     "GrownOrder",
     "HandOver",
     "HttpStore",
+    "IndependentOrder",
     "Job",
     "JsonLines",
     "ListedOrder",
@@ -270,6 +271,17 @@ class WeightedOrder(Order):
         seed: typing.Any,
         replace: bool,
         systematic: bool,
+        name: str,
+    ) -> None: ...
+
+class IndependentOrder(Order):
+    def __init__(
+        self,
+        weights: typing.Annotated[numpy.typing.ArrayLike, numpy.float64],
+        seed: typing.Any,
+        size: typing.Any,
+        fetch: typing.Any,
+        lanes: typing.Any,
         name: str,
     ) -> None: ...
 

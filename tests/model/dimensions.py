@@ -50,10 +50,10 @@ DIMENSIONS: dict[str, tuple[str, ...]] = {
     "uneven": ("refuse", "pad", "few"),
     "order": (
         *("uniform", "sequential", "mixed", "blocks", "lanes", "bucketed", "weighted", "drawn", "balanced", "classes"),
-        *("systematic", "various", "custom", "asked"),
+        *("systematic", "independent", "various", "custom", "asked"),
     ),
     "length": ("one", "two", "each", "endless"),
-    "tail": ("pad", "drop"),
+    "tail": ("pad", "drop", "short"),
     "skip": ("none", "few", "epoch"),
     "batch": ("rank", "global", "schedule", "tokens", "set", "large"),
     "resume": ("same", "ranks", "all", "seek"),
@@ -78,7 +78,7 @@ FOREIGN = ("raw", "npy", "megatron")
 SEQUENCES = ("sequences", "bounded", "several", "end", "begin")
 BY_TOKEN = ("end", "begin")
 OWN = ("custom", "asked")
-TABLES = ("weighted", "drawn", "balanced", "classes", "systematic")
+TABLES = ("weighted", "drawn", "balanced", "classes", "systematic", "independent")
 DRAWS = (*TABLES, *OWN)  # an observation may come more than once an epoch, or never
 FUNCTIONS = ("answers", "quality", "several")
 CUTS = ("short", "cuts", "guided")

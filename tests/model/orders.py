@@ -14,7 +14,7 @@ from penstock import orders
 from sources import Source
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "python"))
-from permutation_reference import BlocksReference, Reference
+from permutation_reference import BlocksReference, Reference, independent_draws
 
 FETCH = 5
 
@@ -31,6 +31,13 @@ def own_length(n: int) -> int:
     return max(n - 2, 1)
 
 
+def drawn_weights(n: int) -> np.ndarray:
+    """Integers, of which some are 0."""
+    weights = (np.arange(n) * 3 % 4).astype(float)
+    weights[0] = 1
+    return weights
+
+
 class OwnFunction:
     """A user's function of (epoch, positions)."""
 
@@ -45,8 +52,7 @@ def order_of(case: Case, source: Source, number: int = 0) -> Any:
     """What the loader is given for the source of a number."""
     size = len(source.numbers)
     labels = np.arange(size) * 5 % 7 % 3
-    weights = (np.arange(size) * 3 % 4).astype(float)
-    weights[0] = 1
+    weights = drawn_weights(size)
     return {
         "uniform": "uniform",
         "sequential": "sequential",
@@ -57,6 +63,7 @@ def order_of(case: Case, source: Source, number: int = 0) -> Any:
         "weighted": orders.Weighted(weights),
         "drawn": orders.Weighted(weights + 0.5, size=max(size - 1, 1), block=2, fetch=4),
         "systematic": orders.Weighted(weights, draws="systematic"),
+        "independent": orders.Weighted(weights, size=size + 2, draws="independent", fetch=4, lanes=2),
         "balanced": orders.Balanced(labels),
         "custom": orders.Custom(own_indices(size)),
         "asked": orders.Custom(OwnFunction(size), name="own", version=1, length=own_length(size), fetch=4, lanes=2),
@@ -76,7 +83,8 @@ class Epochs:
         self._case, self._seed, self._n = case, seed, len(source.numbers)
         self._order = order_of(case, source)
         self.size = {
-            "drawn": max(self._n - 1, 1), "custom": self._n + 3, "asked": own_length(self._n)
+            "drawn": max(self._n - 1, 1), "independent": self._n + 2,
+            "custom": self._n + 3, "asked": own_length(self._n),
         }.get(case["order"], self._n)  # fmt: skip
         self._found: dict[int, list[int]] = {}
 
@@ -102,6 +110,8 @@ class Epochs:
             return [int(each) for each in own_indices(n)]
         if kind == "asked":
             return [int(OwnFunction(n)(epoch, np.array([each]))[0]) for each in range(self.size)]
+        if kind == "independent":
+            return independent_draws(drawn_weights(n), seed, epoch, self.size)
         # Their choice is documented by what it has to be: see _check.
         picked = penstock.orders.resolve(self._order, n, seed).pick(epoch * self.size, 1, self.size)
         assert (picked[2] == epoch).all() and (picked[1] == 0).all()
@@ -112,8 +122,7 @@ def _check(kind: str, found: list[int], n: int, epoch: int) -> None:
     """What an order that draws or mixes must give in each epoch."""
     counts = Counter(found)
     if kind in ("weighted", "drawn", "systematic"):
-        weights = (np.arange(n) * 3 % 4).astype(float)
-        weights[0] = 1
+        weights = drawn_weights(n)
         expected = weights + 0.5 if kind == "drawn" else weights
         expected = expected / expected.sum() * len(found)
         assert all(abs(counts[each] - expected[each]) < 1 + 1e-9 for each in range(n)), (kind, counts)
@@ -122,7 +131,7 @@ def _check(kind: str, found: list[int], n: int, epoch: int) -> None:
         number = len(set(classes.tolist()))
         for first in range(-epoch * len(found) % number, len(found) - number + 1, number):
             assert len({int(classes[each]) for each in found[first : first + number]}) == number
-    elif kind not in ("classes", *OWN):
+    elif kind not in ("classes", "independent", *OWN):
         assert sorted(found) == list(range(n)), kind
     if kind == "mixed":
         assert all(each // FETCH == at // FETCH for at, each in enumerate(found))

@@ -100,6 +100,22 @@ class BlocksReference:
         return (element + (absorb(*base, self.TURN) * n >> 64)) % n
 
 
+def independent_draws(weights: list, seed: int, epoch: int, size: int) -> list:
+    """An epoch of `Weighted(weights, draws="independent")`, of integer weights, from docs/resume.md."""
+    total = int(sum(weights))
+    drawn = []
+    for draw in range(size):
+        state, counter = absorb(0x776569676874696E, seed, epoch, draw), 0
+        while (key_at(state, counter) * total) & M64 < (1 << 64) % total:
+            counter += 1
+        place = key_at(state, counter) * total >> 64
+        index = 0
+        while sum(weights[: index + 1]) <= place:
+            index += 1
+        drawn.append(index)
+    return drawn
+
+
 def golden() -> dict:
     keys = [(0, 0), (7, 1), (0xDEADBEEF00000000, 0), (M64, 3), (0x8000000100000001, 1 << 40), (1, M64)]
     permutations = []

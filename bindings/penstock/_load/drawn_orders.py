@@ -13,6 +13,7 @@ import numpy.typing as npt
 from penstock import _native
 from penstock._base.errors import InvalidArgumentError
 from penstock._data.stored_columns import DocumentColumn
+from penstock._load.labels import Missing, classes_of
 from penstock._load.order_checks import at_least_one, check_fetch, check_length
 
 
@@ -28,10 +29,10 @@ class _Draws:
     draws: str
 
     def __post_init__(self) -> None:
-        if self.draws not in ("rounded", "systematic"):
+        if self.draws not in ("rounded", "independent", "systematic"):
             raise InvalidArgumentError(
-                f"orders.{self.owner}: draws={self.draws!r:.80}: wanted 'rounded', or 'systematic' to end a run that "
-                "began with those"
+                f"orders.{self.owner}: draws={self.draws!r:.80}: wanted 'rounded', 'independent', or 'systematic' to "
+                "end a run that began with those"
             )
         for name in ("size", "block", "fetch", "lanes"):
             value = getattr(self, name)
@@ -40,12 +41,30 @@ class _Draws:
         if self.fetch is None and self.block > 1:
             raise InvalidArgumentError(f"orders.{self.owner}: block={self.block} needs fetch=, a multiple of it")
         check_fetch(self.owner, self.fetch, self.block)
+        if self.is_independent and self.block > 1:
+            raise InvalidArgumentError(
+                f"orders.{self.owner}: block={self.block} with draws='independent': such draws do not ascend with the "
+                "dataset, so a block would hold no neighbours: leave block= out, or draws="
+            )
 
-    def order(self, n: int, seed: int) -> _native.Order:
-        size = self.size or n
+    @property
+    def is_independent(self) -> bool:
+        return self.draws == "independent"
+
+    def native(self, weights: npt.NDArray[Any], seed: int, replace: bool) -> _native.Order:
+        """The order that draws by weights."""
+        name, size = self.owner.lower(), self.size or len(weights)
+        given = np.ascontiguousarray(weights, np.float64)
+        if self.is_independent:
+            return _native.IndependentOrder(given, seed, size, self.fetch or 1, self.lanes, name)
+        mixed: _native.Order
         if self.fetch is None:
-            return _native.UniformOrder(size, seed)
-        return _native.BlocksOrder(size, seed, self.block, self.fetch, self.lanes)
+            mixed = _native.UniformOrder(size, seed)
+        else:
+            mixed = _native.BlocksOrder(size, seed, self.block, self.fetch, self.lanes)
+        return _native.WeightedOrder(
+            weights=given, mixed=mixed, seed=seed, replace=replace, systematic=self.draws == "systematic", name=name
+        )
 
     def __str__(self) -> str:
         return f"size={self.size}, block={self.block}, fetch={self.fetch}, lanes={self.lanes}, draws={self.draws!r}"
@@ -59,6 +78,9 @@ class Weighted:
     the dataset before they are mixed: globally, or with `fetch` as `Blocks` mixes observations, so that neighbours are
     read together. Weights may be a memory map; 8 bytes an observation are kept.
 
+    With `draws="independent"` each draw is by the weights alone, whatever the others were, as
+    `numpy.random.choice(n, size, p=…)` draws: an observation's count varies as a binomial one does.
+
     An epoch, and `len` of a loader, are `size` draws: "each observation once an epoch" does not hold.
 
     Args:
@@ -68,8 +90,9 @@ class Weighted:
         block: Draws that stay together, see `Blocks`; more than 1 needs a fetch.
         fetch: Draws of a lane that are read together and mixed; a multiple of `block`. None: all draws are mixed.
         lanes: See `Blocks`.
-        draws: "rounded", or "systematic" to end a run whose state has the order's algorithm 1: those draws stand at
-            equal distances, so groups with a period may be drawn far too often or not at all in an epoch.
+        draws: "rounded"; "independent", with replacement and without blocks; or "systematic" to end a run whose state
+            has the order's algorithm 1: those draws stand at equal distances, so groups with a period may be drawn far
+            too often or not at all in an epoch.
 
     Raises:
         InvalidArgumentError: Weights or numbers that cannot be.
@@ -97,17 +120,15 @@ class Weighted:
         self.weights = _numbers("Weighted", weights)
         self.replace = bool(replace)
         self._draws = _Draws("Weighted", size, block, fetch, lanes, draws)
+        if self._draws.is_independent and not self.replace:
+            raise InvalidArgumentError(
+                "orders.Weighted: replace=False with draws='independent': those are drawn with replacement: leave one "
+                "of the two out"
+            )
 
     def _native(self, n: int, seed: int) -> _native.Order:
         check_length("Weighted", "weights", self.weights, n)
-        return _native.WeightedOrder(
-            weights=np.ascontiguousarray(self.weights, np.float64),
-            mixed=self._draws.order(n, seed),
-            seed=seed,
-            replace=self.replace,
-            systematic=self._draws.draws == "systematic",
-            name="weighted",
-        )
+        return self._draws.native(self.weights, seed, self.replace)
 
     def __repr__(self) -> str:
         """How it draws."""
@@ -123,15 +144,19 @@ class Balanced:
     An epoch, and `len` of a loader, are `size` draws: "each observation once an epoch" does not hold.
 
     Args:
-        labels: Classes [n] of the observations: integers, of which negative ones are never drawn, or strings. A column
-            of the dataset (`dataset.columns[name]`) also serves views of some of its documents: the labels are theirs.
+        labels: Classes [n] of the observations: integers or strings. A column of the dataset
+            (`dataset.columns[name]`) also serves views of some of its documents: the labels are theirs.
+        missing: What becomes of observations without a label (None, NaN, pandas.NA, masked; integers below 0): "drop"
+            never draws them; "own class" makes them a class of their own, the last one, whose label is None. None:
+            integers below 0 are never drawn, and other missing labels refused.
         weights: Shares of the classes: a mapping from labels (of a dataset's column also from its categories), or for
-            integers [largest label + 1]; None: equal ones.
+            integers [largest label + 1], then that of the missing ones; None: equal ones.
         size: Draws in an epoch; None: as many as there are observations.
         block: Draws that stay together, see `Blocks`; more than 1 needs a fetch.
         fetch: Draws of a lane that are read together; a multiple of `block`.
         lanes: See `Blocks`.
-        draws: See `Weighted`; classes that come in turn are the same with both.
+        draws: See `Weighted`; classes that come in turn are the same with "rounded" and "systematic". With
+            "independent" they do not come in turn: each draw takes a class by its share and one of its members.
 
     Raises:
         InvalidArgumentError: Labels, shares or numbers that cannot be.
@@ -148,6 +173,7 @@ class Balanced:
         self,
         labels: npt.ArrayLike,
         *,
+        missing: Missing | None = None,
         weights: Mapping[Any, float] | npt.ArrayLike | None = None,
         size: int | None = None,
         block: int = 1,
@@ -156,7 +182,7 @@ class Balanced:
         draws: str = "rounded",
     ) -> None:
         """Checks what can be checked without the view."""
-        self.names, self.labels = _classes(labels)
+        self.names, self.labels = classes_of(labels, missing)
         self._categories: Any = getattr(labels, "categories", None)
         self._is_of_documents = isinstance(labels, DocumentColumn)
         by_code = _by_code(weights, self._categories)
@@ -188,7 +214,7 @@ class Balanced:
         check_length("Balanced", "labels", self.labels, n)
         self._check_weighed()
         draws = self._draws
-        if self.shares is None and draws.block == 1:
+        if self.shares is None and draws.block == 1 and not draws.is_independent:
             return _native.BalancedOrder(
                 labels=self.labels,
                 classes=len(self.names),
@@ -201,14 +227,7 @@ class Balanced:
         shares = np.ones(len(counts)) if self.shares is None else self.shares
         # One more, for those that are never drawn: their label is -1.
         each = np.append(np.divide(shares, counts, out=np.zeros(len(counts)), where=counts > 0), 0.0)
-        return _native.WeightedOrder(
-            weights=each[self.labels],
-            mixed=draws.order(n, seed),
-            seed=seed,
-            replace=True,
-            systematic=draws.draws == "systematic",
-            name="balanced",
-        )
+        return draws.native(each[self.labels], seed, True)
 
     def __repr__(self) -> str:
         """How it draws."""
@@ -222,33 +241,6 @@ def _numbers(owner: str, given: npt.ArrayLike) -> npt.NDArray[Any]:
             f"orders.{owner}: weights of shape {list(array.shape)} and type {array.dtype}: numbers [n] wanted"
         )
     return array
-
-
-def _classes(labels: npt.ArrayLike) -> tuple[npt.NDArray[Any], npt.NDArray[np.int32]]:
-    """Names of the classes, and the class of each observation; -1: none."""
-    array = np.asanyarray(labels)
-    if array.ndim != 1 or array.dtype.kind not in "iubUSO":
-        raise InvalidArgumentError(
-            f"orders.Balanced: labels of shape {list(array.shape)} and type {array.dtype}: integers or strings wanted"
-        )
-    if array.dtype.kind in "iub":
-        top = int(array.max(initial=0))
-        if top >= 1 << 31:
-            raise InvalidArgumentError(f"orders.Balanced: label {top:,}: integers are below 2^31; give strings")
-        codes = np.maximum(array, -1) if array.dtype.kind == "i" else array
-        if top > 4 * len(array) + 1024:  # most numbers are no label: memory goes by the labels that there are
-            used = np.unique(codes[codes >= 0])
-            return used, np.where(codes < 0, -1, np.searchsorted(used, codes)).astype(np.int32)
-        return np.arange(top + 1), np.ascontiguousarray(codes, np.int32)
-    if array.dtype.kind == "O":
-        for at, each in enumerate(array):
-            if not isinstance(each, str):
-                raise InvalidArgumentError(
-                    f"orders.Balanced: label {each!r} of observation {at:,}: strings wanted; a code of -1 is never "
-                    "drawn"
-                )
-    names, places = np.unique(array, return_inverse=True)
-    return names, places.astype(np.int32)
 
 
 def _by_code(

@@ -8,6 +8,7 @@
 #include "shuffle/blocks.h"
 #include "shuffle/bucketed.h"
 #include "shuffle/grown.h"
+#include "shuffle/independent.h"
 #include "shuffle/listed.h"
 #include "shuffle/permutation.h"
 #include "shuffle/sequential.h"
@@ -48,6 +49,10 @@ Made make_weighted(std::uint64_t size, std::uint64_t seed, Draws how) {
   const std::vector<double> weights{3, 0, 1, 1, 0.5, 8, 0, 2.5};
   return std::make_shared<Weighted>(WeightTable(weights), std::make_shared<Blocks>(size, seed, BlocksShape{2, 6, 3}),
                                     seed, true, how);
+}
+
+Made make_independent(std::uint64_t size, std::uint64_t seed) {
+  return std::make_shared<Independent>(WeightTable(std::vector<double>{3, 0, 1, 8, 0, 2.5}), seed, size, 4, 3);
 }
 
 Made make_grown(std::uint64_t size, std::uint64_t seed) {
@@ -103,6 +108,7 @@ INSTANTIATE_TEST_SUITE_P(
         Kind{"Bucketed", make_bucketed}, Kind{"Balanced", make_evenly, false},
         Kind{"Weighted", [](auto n, auto seed) { return make_weighted(n, seed, Draws::Rounded); }, false},
         Kind{"Systematic", [](auto n, auto seed) { return make_weighted(n, seed, Draws::Systematic); }, false},
+        Kind{"Independent", make_independent, false},
         Kind{"Grown", make_grown, false}, Kind{"Listed", make_listed, false, false},
         Kind{"Asked", make_asked, false, false}),
     [](const auto& info) { return info.param.name; });

@@ -109,7 +109,7 @@ def test_a_run_that_began_with_systematic_draws_ends_with_them(view, make):
         (lambda: Weighted(np.ones(N), block=4), "block=4 needs fetch="),
         (lambda: Weighted(np.ones(N), block=4, fetch=6), "a fetch of 6: wanted a multiple of the block, 4"),
         (lambda: Weighted(np.ones(N), size=0), "size 0"),
-        (lambda: Weighted(np.ones(N), draws="old"), "draws='old': wanted 'rounded', or 'systematic'"),
+        (lambda: Weighted(np.ones(N), draws="old"), "draws='old': wanted 'rounded', 'independent', or 'systematic'"),
         (lambda: Sequential(fetch=0), "fetch 0"),
         (lambda: Balanced(np.full(N, -1)), "all are negative"),
         (lambda: Balanced(np.ones(N)), "integers or strings"),

@@ -33,6 +33,9 @@ ORDERS: dict[str, Any] = {
     "weighted in blocks, rounded": Weighted(WEIGHTS, size=2000, block=4, fetch=64, lanes=2),
     "custom": Custom(np.arange(2000) * 7 % N),
     "custom function": Custom(lambda epoch, positions: (positions * 3 + epoch) % N, name="mine", version=2, length=700),
+    "weighted, independent": Weighted(WEIGHTS, draws="independent"),
+    "balanced by thirds, independent": Balanced(LABELS, weights=[1, 2, 3, 0.5], size=500, draws="independent", fetch=8),
+    "balanced, missing as a class": Balanced(LABELS, missing="own class"),
     "balanced, shares, rounded": Balanced(LABELS, weights=[1, 2, 3, 0.5], block=4, fetch=64),
 }
 POSITIONS = [0, 1, 2, 3, 500, 1007, 1008, 1009, 1010, 5000, 10**6, 10**9]
