@@ -173,7 +173,7 @@ std::string Mixture::place(std::uint64_t position) const {
   if (!steering_) return fmt::format("stage {}", plan_->stage_at(position));
   const MixtureCourse course = plan_->courses().at(std::min(position, kMostPosition));
   if (!course.entry) return fmt::format("stage {}", course.number);
-  return fmt::format("stage {}, weights set at {}", course.number, with_commas(course.begin));
+  return fmt::format("stage {} (weights that were set from position {} on)", course.number, with_commas(course.begin));
 }
 
 }  // namespace penstock::shuffle

@@ -15,7 +15,7 @@ namespace {
 // Throws IoError.
 bool has_manifest(ByteStore& store, const std::string& folder) {
   try {
-    store.size(folder + "/" + kManifestName, Links::Follow);
+    store.size(path_in(folder, kManifestName), Links::Follow);
     return true;
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::IoError) throw;
@@ -38,7 +38,7 @@ std::string hint_of_datasets_in(ByteStore& store, const std::string& path) {
   for (std::string& name : store.list(path)) {
     if (!name.ends_with('/')) continue;
     name.pop_back();
-    const std::string folder = path.ends_with('/') ? path + name : path + "/" + name;
+    const std::string folder = path_in(path, name);
     if (seems_dataset(store, folder)) datasets.push_back(folder);
   }
   if (datasets.empty()) return "";
@@ -50,6 +50,12 @@ std::string hint_of_datasets_in(ByteStore& store, const std::string& path) {
 }
 
 }  // namespace
+
+std::string path_in(const std::string& folder, std::string_view name) {
+  std::string path = folder;
+  if (!path.ends_with('/')) path.push_back('/');
+  return path.append(name);
+}
 
 FolderListing list_folder(ByteStore& store, const std::string& path) {
   FolderListing listing;
@@ -64,7 +70,7 @@ FolderListing list_folder(ByteStore& store, const std::string& path) {
     } else if (name.starts_with(kPartialPrefix)) {
       listing.leftovers.push_back(std::move(name));
     } else if (const auto generation = parse_features_name(name);
-               is_folder && generation && has_manifest(store, path + "/" + name)) {
+               is_folder && generation && has_manifest(store, path_in(path, name))) {
       listing.features.push_back(*generation);
     } else if (is_folder && !name.starts_with('.')) {
       listing.others.push_back(std::move(name));
@@ -141,7 +147,7 @@ std::string read_manifest_text(ByteStore& store, const std::string& path, Links 
 }
 
 Manifest read_manifest(ByteStore& store, const std::string& path) {
-  const std::string file = path + "/" + kManifestName;
+  const std::string file = path_in(path, kManifestName);
   std::string text;
   try {
     text = read_manifest_text(store, file, Links::BelowFolder);
@@ -157,7 +163,7 @@ Manifest read_manifest(ByteStore& store, const std::string& path) {
 }
 
 std::pair<Format, ShardInfo> read_shard_manifest(ByteStore& store, const std::string& path, const std::string& name) {
-  const std::string file = path + "/" + name + "/" + kShardManifestName;
+  const std::string file = path_in(path, name) + "/" + kShardManifestName;
   auto [format, shard] = parse_shard_manifest(read_manifest_text(store, file, Links::BelowParent), file);
   shard.name = name;
   return {std::move(format), std::move(shard)};

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace penstock::layout {
@@ -24,6 +25,9 @@ struct FolderListing {
   /// Numbers of the finished shards of one generation, ascending.
   [[nodiscard]] std::vector<std::uint64_t> numbers(std::uint64_t generation) const;
 };
+
+/// What lies in a folder, whose path may end with a slash.
+std::string path_in(const std::string& folder, std::string_view name);
 
 /// Throws NotFound if there is no such folder, IoError if it cannot be read.
 FolderListing list_folder(ByteStore& store, const std::string& path);

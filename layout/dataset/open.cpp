@@ -42,6 +42,7 @@ Shard make_shard(const std::shared_ptr<const Paths>& paths, const char* folder, 
 std::shared_ptr<const Paths> paths_of(const Location& folder, const std::vector<ShardInfo>& shards) {
   auto paths = std::make_shared<Paths>();
   paths->root = folder.path;
+  while (!folder.store->is_far() && paths->root.size() > 1 && paths->root.ends_with('/')) paths->root.pop_back();
   paths->real_root = folder.store->resolve(folder.path);
   paths->store = folder.store.get();
   for (const ShardInfo& shard : shards) paths->folders.append(shard.name).push_back('\0');
@@ -74,7 +75,7 @@ DatasetPtr open_dataset(const Location& location, Checks checks) {
   dataset->tokenizer_json = std::move(manifest.tokenizer_json);
   dataset->fingerprint = std::move(manifest.fingerprint);
   if (manifest.features) {
-    dataset->features = location.path + "/" + manifest.features->folder;
+    dataset->features = path_in(location.path, manifest.features->folder);
     dataset->features_fingerprint = std::move(manifest.features->fingerprint);
   }
   dataset->stores = {location.store};

@@ -127,12 +127,11 @@ class Binder {
 
   [[noreturn]] void refuse_name(const ColumnName& column, bool may_be_text) const {
     const std::optional<std::string> nearest = nearest_name(dataset_.columns, column.name);
-    const bool has_entries = dataset_.codec_json != "null" && dataset_.codec_json != kBoundariesCodecJson;
     refuse(column.at, "no column {}{}{}; there are {}{}", excerpt(name_text(column.name)),
            nearest ? ": is " + excerpt(name_text(*nearest)) + " meant?" : "",
            may_be_text ? fmt::format("; a text stands in single quotes, '{}'", excerpt(column.name)) : "",
            names_of(dataset_.columns),
-           has_entries ? "; what only stands in metadata is made a column by penstock.annotate" : "");
+           has_entries(dataset_) ? "; a key of metadata becomes a column by `penstock annotate --from-metadata`" : "");
   }
 
   [[noreturn]] void refuse_types(const ValueType& type, const Literal& literal) const {
@@ -253,6 +252,10 @@ class Binder {
 };
 
 }  // namespace
+
+bool has_entries(const Dataset& dataset) {
+  return dataset.codec_json != "null" && dataset.codec_json != kBoundariesCodecJson;
+}
 
 BoundCondition bind_condition(const Dataset& dataset, const Condition& condition, std::string_view text) {
   return Binder(dataset, text).bind(condition);

@@ -37,6 +37,9 @@ struct BoundCondition {
   bool is_always = false;
 };
 
+/// Its documents have metadata of their own, which conditions do not know.
+bool has_entries(const Dataset& dataset);
+
 /// `text` is what the condition was parsed of. Throws InvalidArgument, which says where in it: a column that is not
 /// there, one of arrays, types that do not compare.
 BoundCondition bind_condition(const Dataset& dataset, const Condition& condition, std::string_view text);

@@ -175,8 +175,10 @@ Choosing::Choosing(DatasetPtr dataset, std::string_view condition, StoreChoice t
   const Condition parsed = parse_condition(condition);
   if (dataset_->columns.empty()) {
     raise(ErrorKind::InvalidArgument, "{}: it has no columns, which conditions are of: {}", dataset_->path,
-          dataset_->kind == "penstock" ? "penstock.annotate adds some to a dataset"
-                                       : "`penstock import` it, then penstock.annotate adds some");
+          dataset_->kind != "penstock" ? "`penstock import` it, then penstock.annotate adds some"
+          : has_entries(*dataset_)     ? "penstock.annotate adds some; of keys of metadata, `penstock annotate "
+                                         "--from-metadata KEY,…`"
+                                       : "penstock.annotate adds some to a dataset");
   }
   if (dataset_->spans == SpanKind::Ids) {
     raise(ErrorKind::InvalidArgument,

@@ -34,6 +34,7 @@ constexpr std::array kHints{
     Hint{"isnull", "write is null"},
     Hint{"notnull", "write is not null"},
     Hint{"xor", "write (a and not b) or (b and not a)"},
+    Hint{"(", "it has no functions; what is missing, NaN too, is null: write a is null"},
     Hint{"+", "it has no arithmetic: make a column of the sum by penstock.annotate"},
     Hint{"-", "it has no arithmetic: make a column of the difference by penstock.annotate"},
     Hint{"==", "one comparison has two sides: join two by and"},

@@ -10,6 +10,8 @@
 #include "writer/shards/column_reader.h"
 #include "writer/shards/column_writer.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -20,6 +22,8 @@ namespace {
 
 using layout::Format;
 using layout::ShardInfo;
+
+constexpr const char* kSkippedName = "skipped.jsonl";  // beside the shards: what `penstock write` left out
 
 template <typename... Arguments>
 [[noreturn]] void refuse(const std::string& path, fmt::format_string<Arguments...> format, Arguments&&... arguments) {
@@ -107,8 +111,10 @@ void Annotation::check(const NewColumn& column, std::uint64_t entries) const {
   const std::uint64_t bytes = checked_mul(entries, column.type.bytes(), path_.c_str(), ErrorKind::InvalidArgument);
   const std::string name = excerpt(column.type.name);
   if (column.values.size() != bytes) {
-    refuse(path_, "column {}: {} values, the dataset has {} documents", name,
-           with_commas(column.values.size() / column.type.bytes()), with_commas(entries));
+    const bool left_out = ::access(layout::path_in(path_, kSkippedName).c_str(), F_OK) == 0;
+    refuse(path_, "column {}: {} values, the dataset has {} documents{}", name,
+           with_commas(column.values.size() / column.type.bytes()), with_commas(entries),
+           left_out ? fmt::format(": {} lists those that `penstock write` left out", kSkippedName) : "");
   }
   layout::check_categories(column.type.name, column.categories);
   if (!column.type.is_category) return;
@@ -174,10 +180,10 @@ ShardInfo Annotation::write(const std::string& from, const ShardInfo& shard, int
 void Annotation::rewrite(std::size_t number) {
   const ShardInfo& shard = old_.shards[number];
   const std::string partial = folder_.make_partial(number);
-  const std::string path = path_ + "/" + partial;
+  const std::string path = layout::path_in(path_, partial);
   try {
     const Descriptor at = open_folder(folder_.fd(), partial, path);
-    ShardInfo info = write(path_ + "/" + shard.name, shard, at.get(), path);
+    ShardInfo info = write(layout::path_in(path_, shard.name), shard, at.get(), path);
     sync_folder(at.get(), path);
     folder_.publish_shard(partial, number);
     info.name = folder_.shard_name(number);

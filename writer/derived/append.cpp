@@ -46,7 +46,7 @@ std::string append(const std::string& path, const std::vector<std::string>& more
     std::vector<AddedShard> added;
     for (std::size_t i = 1; i < inputs.size(); ++i) {
       for (layout::ShardInfo& shard : manifests[i].shards) {
-        added.push_back({inputs[i] + "/" + shard.name, std::move(shard)});
+        added.push_back({layout::path_in(inputs[i], shard.name), std::move(shard)});
       }
     }
     if (resume && ends_with(grown, added)) return layout::fingerprint_of(grown.format, grown.shards);

@@ -28,7 +28,7 @@ void take_shards(const std::vector<std::string>& inputs, std::vector<layout::Man
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     for (layout::ShardInfo& shard : manifests[i].shards) {
       const std::uint64_t number = combined.shards.size();
-      const std::string from = inputs[i] + "/" + shard.name;
+      const std::string from = layout::path_in(inputs[i], shard.name);
       const bool is_there = there.contains(number);
       if (!is_there || !has_shard(folder, number, from, combined.format, shard)) {
         if (is_there) folder.remove_shards({number});
@@ -76,7 +76,7 @@ std::string combine(const std::vector<std::string>& inputs, const std::string& o
 }
 
 layout::FeaturesInfo copy_features(const std::string& from, const layout::FeaturesInfo& features, DatasetFolder& out) {
-  const std::string path = from + "/" + features.folder;
+  const std::string path = layout::path_in(from, features.folder);
   layout::FeaturesInfo copied = out.publish_features([&](const std::string& to) { return combine({path}, to); });
   if (copied.fingerprint == features.fingerprint) return copied;
   raise(ErrorKind::Corruption, "{}: its features have fingerprint {}, the manifest beside them says {}", path,

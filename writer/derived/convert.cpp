@@ -151,7 +151,7 @@ std::string convert(const std::string& path, const std::string& out, const std::
     for (const ShardInfo& shard : input.shards) {
       ShardWriter writer(folder, output.shards.size(), output.format, "null", categories_of(output.format, shard));
       const auto rewrite = input.format.is_compact() ? compact_to_ids : ids_to_compact;
-      rewrite(path + "/" + shard.name, input.format, shard, writer);
+      rewrite(layout::path_in(path, shard.name), input.format, shard, writer);
       output.shards.push_back(writer.finish());
     }
     // Before it is published: what was read must be what was written once.

@@ -81,7 +81,7 @@ bool has_shard(const DatasetFolder& out, std::uint64_t number, const std::string
   const auto text = [&](const std::string& folder) {
     return layout::read_manifest_text(files, folder + "/" + layout::kShardManifestName, Links::BelowParent);
   };
-  if (text(out.path() + "/" + there.name) != text(from)) return false;
+  if (text(layout::path_in(out.path(), there.name)) != text(from)) return false;
   try {
     check_sizes(out.path(), format, there);
   } catch (const Error& error) {
@@ -94,7 +94,7 @@ bool has_shard(const DatasetFolder& out, std::uint64_t number, const std::string
 void copy_shard(const std::string& from, const layout::Format& format, const layout::ShardInfo& shard,
                 DatasetFolder& out, std::uint64_t number) {
   const std::string partial = out.make_partial(number);
-  const std::string path = out.path() + "/" + partial;
+  const std::string path = layout::path_in(out.path(), partial);
   try {
     const Descriptor folder = open_folder(out.fd(), partial, path);
     copy_files(from, layout::shard_files(format, shard), folder.get(), path);

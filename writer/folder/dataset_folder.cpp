@@ -136,7 +136,8 @@ std::vector<std::uint64_t> DatasetFolder::finished() const {
 
 std::string DatasetFolder::make_partial(std::uint64_t number) const {
   std::string name = partial_name(shard_name(number));
-  if (::mkdirat(folder_.get(), name.c_str(), 0777) != 0) raise_system(errno, "create folder", path_ + "/" + name);
+  if (::mkdirat(folder_.get(), name.c_str(), 0777) != 0)
+    raise_system(errno, "create folder", layout::path_in(path_, name));
   return name;
 }
 
@@ -157,7 +158,7 @@ void DatasetFolder::remove_folders(const std::vector<std::string>& names) {
   }
   sync_folder(folder_.get(), path_);
   for (const std::string& name : removed) {
-    if (!remove_folder(folder_.get(), name, kDepth)) raise_system(errno, "remove", path_ + "/" + name);
+    if (!remove_folder(folder_.get(), name, kDepth)) raise_system(errno, "remove", layout::path_in(path_, name));
   }
 }
 
@@ -208,7 +209,7 @@ void DatasetFolder::clean() {
 void DatasetFolder::remove_leftovers(bool all) {
   for (const std::string& name : layout::list_folder(files_, path_).leftovers) {
     if (!all && !is_dead(name)) continue;
-    if (!remove_folder(folder_.get(), name, kDepth)) raise_system(errno, "remove", path_ + "/" + name);
+    if (!remove_folder(folder_.get(), name, kDepth)) raise_system(errno, "remove", layout::path_in(path_, name));
   }
 }
 
@@ -236,7 +237,7 @@ layout::FeaturesInfo DatasetFolder::publish_features(const std::function<std::st
   if (std::find(there.begin(), there.end(), generation_) != there.end()) remove_folders({name});  // of who was killed
   const std::string partial = partial_name(name);
   try {
-    layout::FeaturesInfo info{name, make(path_ + "/" + partial)};
+    layout::FeaturesInfo info{name, make(layout::path_in(path_, partial))};
     if (rename_new(folder_.get(), partial, name, path_) != 0) {
       raise(ErrorKind::InvalidArgument, "{}/{}: something else has the name of the features' folder", path_, name);
     }
@@ -259,7 +260,7 @@ void DatasetFolder::remove_features() noexcept {
 void DatasetFolder::publish_manifest(const layout::Manifest& manifest) {
   const std::string text = layout::write_manifest(manifest);
   const std::string partial = partial_name(kManifestName);
-  const std::string shown = path_ + "/" + partial;
+  const std::string shown = layout::path_in(path_, partial);
   try {
     Descriptor file = create_file(folder_.get(), partial, shown);
     write_all(file.get(), std::as_bytes(std::span(text)), 0, shown);

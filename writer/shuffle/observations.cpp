@@ -2,6 +2,7 @@
 
 #include "core/base/checked.h"
 #include "core/base/error.h"
+#include "layout/dataset/folder.h"
 #include "layout/dataset/format.h"
 #include "writer/files/checked_input.h"
 
@@ -85,7 +86,7 @@ void Observations::cut(std::uint64_t begin, std::uint64_t end, Piece piece, cons
 void Observations::cut_compact(std::size_t shard, Progress& progress, const Take& take) const {
   const ShardInfo& info = manifest_.shards[shard];
   constexpr std::uint64_t kBytes = sizeof(CompactIndexEntry);
-  CheckedInput index(path_ + "/" + info.name + "/" + layout::kIndexName, (info.spans + 1) * kBytes, progress);
+  CheckedInput index(layout::path_in(path_, info.name) + "/" + layout::kIndexName, (info.spans + 1) * kBytes, progress);
   auto here = index.value<CompactIndexEntry>(0);
   const auto refuse = [&](std::uint64_t i, const CompactIndexEntry& next) {
     raise(ErrorKind::Corruption, "{}: entry {} is ({}, {}), after ({}, {}), in a shard of {} records and {} bytes",
@@ -115,7 +116,8 @@ void Observations::cut_compact(std::size_t shard, Progress& progress, const Take
 void Observations::cut_opaque(std::size_t shard, Progress& progress, const Take& take) const {
   const ShardInfo& info = manifest_.shards[shard];
   constexpr std::uint64_t kBytes = layout::kOffsetIndexEntryBytes;
-  CheckedInput index(path_ + "/" + info.name + "/" + layout::kIndexName, (info.entries + 1) * kBytes, progress);
+  CheckedInput index(layout::path_in(path_, info.name) + "/" + layout::kIndexName, (info.entries + 1) * kBytes,
+                     progress);
   auto here = index.value<std::uint64_t>(0);
   bool fine = here == 0;
   for (std::uint64_t i = 0; fine && i < info.entries; ++i) {

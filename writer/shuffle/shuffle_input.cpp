@@ -145,7 +145,7 @@ std::string ShuffleInput::task_json() const {
 // Their names, and their columns, which are no part of their fingerprint either.
 nlohmann::json ShuffleInput::features_task() const {
   LocalStore files;
-  const std::string path = path_ + "/" + manifest_.features->folder;
+  const std::string path = layout::path_in(path_, manifest_.features->folder);
   const Manifest features = layout::read_manifest(files, path);
   if (features.fingerprint != manifest_.features->fingerprint) {
     raise(ErrorKind::Corruption, "{}: fingerprint {}, the manifest of {} says {}", path, features.fingerprint, path_,
@@ -184,7 +184,7 @@ void ShuffleInput::put_aside(std::size_t begin, std::size_t end, Buckets& bucket
   for (std::size_t shard = begin; shard < end; ++shard) {
     const ShardInfo& info = manifest_.shards[shard];
     values_.open_shard(shard);
-    ShardReader reader(path_ + "/" + info.name, format, info, values_, buckets.plan().large_above, progress);
+    ShardReader reader(layout::path_in(path_, info.name), format, info, values_, buckets.plan().large_above, progress);
     each_piece(shard, shard + 1, progress, [&](const Piece& piece, std::uint64_t destination) {
       reader.take(piece, format.stored_record_bytes(), destination, is_wanted(destination) ? &buckets : nullptr);
     });

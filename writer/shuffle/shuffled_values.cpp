@@ -1,6 +1,7 @@
 #include "writer/shuffle/shuffled_values.h"
 
 #include "core/base/digest.h"
+#include "layout/dataset/folder.h"
 
 #include <cstring>
 #include <utility>
@@ -42,7 +43,7 @@ void ShuffledValues::open_shard(std::size_t shard) {
   const layout::Format& format = manifest_.format;
   if (!format.has_columns()) return;
   const layout::ShardInfo& info = manifest_.shards[shard];
-  reader_.emplace(path_ + "/" + info.name, format, info);
+  reader_.emplace(layout::path_in(path_, info.name), format, info);
   codes_.assign(format.columns.size(), nullptr);
   for (std::size_t c = 0; c < codes_.size(); ++c) {
     if (format.columns[c].is_category) codes_[c] = unions_[c].add(info.columns->categories[c]);

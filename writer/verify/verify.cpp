@@ -228,7 +228,7 @@ void Verifier::count_bytes(const layout::Manifest& manifest) {
 // A dataset of its own, which is read as one.
 void Verifier::features(const std::string& path, const layout::FeaturesInfo& named) {
   guarded([&] {
-    const std::string folder = path + "/" + named.folder;
+    const std::string folder = layout::path_in(path, named.folder);
     const layout::Manifest manifest = layout::read_manifest(files_, folder);
     if (manifest.fingerprint != named.fingerprint) {
       raise(ErrorKind::Corruption, "{}: fingerprint {}, the manifest of {} says {}", folder, manifest.fingerprint, path,
@@ -241,7 +241,7 @@ void Verifier::features(const std::string& path, const layout::FeaturesInfo& nam
 
 void Verifier::run(const std::string& path) {
   layout::Manifest manifest;
-  const std::string file = path + "/" + layout::kManifestName;
+  const std::string file = layout::path_in(path, layout::kManifestName);
   try {
     manifest = layout::read_manifest(files_, path);
   } catch (const Error& error) {
@@ -257,7 +257,7 @@ void Verifier::run(const std::string& path) {
   }
   count_bytes(manifest);
   name_others(path, manifest);
-  for (const ShardInfo& info : manifest.shards) shard(path + "/" + info.name, manifest.format, info);
+  for (const ShardInfo& info : manifest.shards) shard(layout::path_in(path, info.name), manifest.format, info);
   if (manifest.features) features(path, *manifest.features);
   if (progress_) progress_(report_.bytes, total_);
 }

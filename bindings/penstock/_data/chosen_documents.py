@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ from penstock._data.spans import Metadata
 from penstock._data.stored_columns import names_of
 from penstock._data.token_documents import SIDES
 from penstock._data.view import View
-from penstock._data.where import Choice, checked, choose
+from penstock._data.where import Choice, checked, choose, refuse_words
 
 
 class ChosenDocuments:
@@ -69,8 +69,9 @@ class ChosenDocuments:
         """32 hexadecimal digits that tell these documents from others of as many."""
         return self._choice.documents.digest()
 
-    def where(self, condition: str) -> ChosenDocuments:
+    def where(self, condition: str = "", **words: NoReturn) -> ChosenDocuments:
         """Those of them that another condition chooses too."""
+        refuse_words(words)
         both = f"({self.condition}) and ({checked(condition)})"
         choose(self.dataset._native, condition)  # its errors are of what was given
         return ChosenDocuments(self.dataset, choose(self.dataset._native, both))

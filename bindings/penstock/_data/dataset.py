@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy.typing as npt
 
@@ -27,7 +27,7 @@ from penstock._data.spans import Metadata
 from penstock._data.stored_columns import names_of
 from penstock._data.token_documents import find as find_documents
 from penstock._data.view import View
-from penstock._data.where import choose
+from penstock._data.where import choose, refuse_words
 from penstock._data.window_view import WindowView, positive
 from penstock._places.paths import PathLike
 
@@ -236,7 +236,7 @@ class Dataset(Opened):
         dataset = self._told_by(end_of_document, begin_of_document)
         return PackedView(dataset, metadata, names_of(columns), (), rows)
 
-    def where(self, condition: str) -> ChosenDocuments:
+    def where(self, condition: str = "", **words: NoReturn) -> ChosenDocuments:
         """The documents that a condition on their columns chooses; views of them are made as those of the dataset are.
 
         Args:
@@ -244,8 +244,9 @@ class Dataset(Opened):
 
         Raises:
             InvalidArgumentError: no condition, in words that say at which character; no such column; types that do not
-                compare; a dataset without columns, or in the ids layout.
+                compare; a dataset without columns, or in the ids layout. TypeError: keyword arguments.
         """
+        refuse_words(words)
         return ChosenDocuments(self, choose(self._native, condition))
 
     def select(self, shards: Sequence[int]) -> Dataset:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Generic, overload
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,7 @@ from penstock._data.part import Split, Steps, Where, add_selection, add_slice, c
 from penstock._data.part import native as native_part
 from penstock._data.part import words as part_words
 from penstock._data.spans import Metadata, check_metadata, parts_of
-from penstock._data.where import Choice, choose
+from penstock._data.where import Choice, choose, refuse_words
 
 if TYPE_CHECKING:
     from typing_extensions import Self, TypeVar
@@ -192,7 +192,7 @@ class View(Kind, Sequence[Observation], Generic[Of]):
             )
         return self._part(add_selection(self._steps, array))
 
-    def where(self, condition: str) -> Self:
+    def where(self, condition: str = "", **words: NoReturn) -> Self:
         """The view of the observations in documents that a condition chooses; see `Dataset.where`.
 
         Windows are those of which all records, the lookahead's too, are of chosen documents.
@@ -200,7 +200,9 @@ class View(Kind, Sequence[Observation], Generic[Of]):
         Raises:
             InvalidArgumentError: as `Dataset.where`; windows of a random phase; packed rows, whose documents are chosen
                 before: `dataset.where(…).packed(…)`.
+            TypeError: keyword arguments.
         """
+        refuse_words(words)
         return self._part((*self._steps, self._where(condition)))
 
     def _where(self, condition: str | Choice) -> Where:

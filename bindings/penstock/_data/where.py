@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -56,6 +56,33 @@ def windows_in(dataset: _native.Dataset, choice: Choice, window: int, lookahead:
     while windows.step(_STEP_WINDOWS):
         pass
     return windows.chosen()
+
+
+def refuse_words(given: Mapping[str, Any]) -> None:
+    """Refuses keyword arguments, which are meant as a condition.
+
+    Raises:
+        TypeError: there are some.
+    """
+    if not given:
+        return
+    said = ", ".join(f"{name}={value!r:.40}" for name, value in given.items())
+    meant = " and ".join(_compared(name, value) for name, value in given.items())
+    raise TypeError(f'where({said}): where takes a condition as one text: where("{meant}")')
+
+
+def _compared(name: str, value: Any) -> str:
+    if value is None:
+        return f"{name} is null"
+    if isinstance(value, bool):
+        return name if value else f"not {name}"
+    if isinstance(value, (list, tuple, set)):
+        return f"{name} in ({', '.join(map(_literal, value))})"
+    return f"{name} = {_literal(value)}"
+
+
+def _literal(value: Any) -> str:
+    return f"{value}" if isinstance(value, (int, float)) else "'" + f"{value!s:.40}".replace("'", "''") + "'"
 
 
 def checked(condition: Any) -> str:

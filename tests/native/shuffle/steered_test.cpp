@@ -379,7 +379,7 @@ TEST(SteeredJob, GoldenText) {
       R"({"dataset":{"fingerprint":"aa","records":1000,"shards":1},"name":"code","view":{"kind":"windows","window":64}},)"
       R"({"dataset":{"fingerprint":"aa","records":1000,"shards":1},"name":"books","view":{"kind":"windows","window":64}}]})");
   EXPECT_EQ(fresh.load({kStateVersion, 80, text}, OnMismatch::Refuse).message,
-            "resumes at stage 0, weights set at 24, position 80, step 10");
+            "resumes at stage 0 (weights that were set from position 24 on), position 80, step 10");
 }
 
 TEST(SteeredJob, ToBeSteeredIsPartOfIt) {

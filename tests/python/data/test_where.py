@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import pickle
 import random
+import re
 import sqlite3
 from collections.abc import Iterator
 from fractions import Fraction
@@ -423,10 +424,15 @@ def test_what_is_no_condition_on_the_columns_is_refused_with_the_place(made: Any
     with penstock.Writer(tmp_path / "json", {"token": "u2"}, "json", columns={"lang": "category"}) as writer:
         writer.append(token=[1], metadata={"score": 1}, columns={"lang": "en"})
     refused(
-        "no column score; there are lang; what only stands in metadata is made a column by penstock.annotate",
+        "no column score; there are lang; a key of metadata becomes a column by `penstock annotate --from-metadata`",
         penstock.open(tmp_path / "json").where,
         "score > 0",
     )
+    for called in (dataset.where, dataset.windows(4).where, dataset.where("flag").where):
+        with pytest.raises(TypeError, match=re.escape("""takes a condition as one text: where("lang = 'e''n'")""")):
+            called(lang="e'n")
+        with pytest.raises(TypeError, match=re.escape('where("small in (1, 2) and flag and score is null")')):
+            called(small=[1, 2], flag=True, score=None)
     np.arange(9, dtype="u2").tofile(tmp_path / "t.bin")
     refused("it has no columns, .*`penstock import` it", penstock.open(tmp_path / "t.bin", dtype="u2").where, "a > 1")
     with penstock.Writer(tmp_path / "bare", {"token": "u2"}) as writer:

@@ -84,6 +84,10 @@ TEST_F(AnnotateTest, WhatCannotBeIsRefusedAndChangesNothing) {
   for (const auto& [column, words] : kRefusals) {
     testing::expect_error([&] { annotate(path, {column}, {}, {}); }, ErrorKind::InvalidArgument, words);
   }
+  std::ofstream(path + "/skipped.jsonl") << "{}\n";
+  testing::expect_error([&] { annotate(path, {few}, {}, {}); }, ErrorKind::InvalidArgument,
+                        "has 12 documents: skipped.jsonl lists those that `penstock write` left out");
+  std::filesystem::remove(path + "/skipped.jsonl");
   testing::expect_error([&] { annotate(path, {}, {"none"}, {}); }, ErrorKind::InvalidArgument,
                         "there is no column none to be removed");
   {
