@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,13 @@ from penstock._cli.executors import ray_option, workers_of, workers_option
 from penstock._cli.output import echo, emit_json, json_option, progress
 from penstock._places.remote import shown
 
+_TABLES = (".parquet", ".pq", ".csv", ".feather", ".arrow", ".jsonl")
+
 _EPILOG = """\b
 Examples:
   penstock annotate corpus/ score=scores.npy
   penstock annotate corpus/ --table labels.parquet --columns language
+  penstock annotate corpus/ --from-metadata url,lang,score:f4
   penstock annotate corpus/ --remove score
 """
 
@@ -28,9 +32,22 @@ Examples:
 @click.option(
     "--table",
     metavar="FILE",
-    help="A .parquet, .csv, .feather or .arrow file with a row for each document, in their order. Default: none.",
+    help="A .parquet, .csv, .feather, .arrow or .jsonl file with a row for each document, in their order. "
+    "Default: none.",
 )
-@click.option("--columns", "chosen", metavar="A,B", help="The columns of --table that are added. Default: all.")
+@click.option(
+    "--columns",
+    "chosen",
+    metavar="A,B",
+    help="The columns of --table that are added; of .jsonl also KEY:TYPE. Default: all.",
+)
+@click.option(
+    "--from-metadata",
+    "keys",
+    metavar="KEY[:TYPE],…",
+    help="Keys of the documents' metadata that become columns, as url,lang,score:f4,year:category. Types follow from "
+    "all values where none is given. Default: none.",
+)
 @click.option("--remove", metavar="A,B", help="Columns of the dataset that are removed. Default: none.")
 @workers_option
 @heading("Where it runs")
@@ -43,13 +60,15 @@ def command(
     columns: tuple[str, ...],
     table: str | None,
     chosen: str | None,
+    keys: str | None,
     remove: str | None,
     as_json: bool,
     **given: Any,
 ) -> None:
     """Adds typed columns to a dataset's documents. A column of the same name is replaced.
 
-    NAME=FILE.npy is an array with a value for each document, in their order. Records, metadata and fingerprint stay,
+    NAME=FILE.npy is an array with a value for each document, in their order. A condition (--where) and SQL know columns
+    alone, so what stands in metadata is made one by --from-metadata. Records, metadata and fingerprint stay,
     so a job goes on from its state. Programs that have the dataset open must open it again.
     """
     import penstock
@@ -60,16 +79,40 @@ def command(
     if table is not None:
         values |= _of_table(table, chosen)
     values |= dict.fromkeys(remove.split(",") if remove else ())
-    if not values:
-        raise click.UsageError("nothing to be changed: give NAME=FILE.npy, --table or --remove")
+    names = _names(keys)
+    if not values and not names:
+        raise click.UsageError("nothing to be changed: give NAME=FILE.npy, --table, --from-metadata or --remove")
     given["workers"] = workers_of(given)
     with progress(f"annotating {shown(data)}", as_json, unit="shards") as update, named_by_user((data,)):
-        fingerprint = penstock.annotate(data, values, progress=update, storage=given_storage(), **given)
-    there = list(open_data((data,)).columns)
+        given |= {"from_metadata": names, "progress": update, "storage": given_storage()}
+        fingerprint = penstock.annotate(data, values, **given)
+    there = open_data((data,)).columns
     if as_json:
-        emit_json({"path": shown(data), "columns": there, "fingerprint": fingerprint})
+        emit_json({"path": shown(data), "columns": list(there), "fingerprint": fingerprint})
+        return
+    echo(f"{shown(data)}: {counted(len(there), 'column')}{': ' if there else ''}{', '.join(there)}")
+    for key in names:
+        echo(_described(there[key.rpartition(":")[0] or key]))
+
+
+def _names(text: str | None) -> list[str]:
+    names = [] if text is None else [each.strip() for each in text.split(",")]
+    if "" in names:
+        raise click.UsageError(f"--from-metadata {text}: an empty name: keys are named, as url,lang")
+    return names
+
+
+def _described(column: Any) -> str:
+    """ "score: float64, 3 documents without" """
+    import numpy as np
+
+    values = np.asarray(column)
+    if column.categories is not None:
+        kind, lacking = f"category of {counted(len(column.categories), 'value')}", values < 0
     else:
-        echo(f"{shown(data)}: {counted(len(there), 'column')}{': ' if there else ''}{', '.join(there)}")
+        kind, lacking = str(column.dtype), np.isnan(values) if values.dtype.kind == "f" else np.zeros(0, bool)
+    count = int(np.count_nonzero(lacking))
+    return f"  {column.name}: {kind}" + (f", missing in {counted(count, 'document')}" if count else "")
 
 
 def _of_file(text: str) -> tuple[str, Any]:
@@ -90,17 +133,22 @@ def _of_file(text: str) -> tuple[str, Any]:
 
 
 def _of_table(file: str, chosen: str | None) -> dict[str, Any]:
-    import pyarrow
-    import pyarrow.csv
-    import pyarrow.feather
-    import pyarrow.parquet
-
     from penstock._make.errors import InputError
     from penstock._places.paths import local_path
 
     path = Path(local_path(file))
     if not path.is_file():
         raise click.UsageError(f"{file}: there is no such file")
+    if path.suffix not in _TABLES:
+        raise click.UsageError(f"{file}: a table is a {', '.join(_TABLES[:-1])} or {_TABLES[-1]} file")
+    if path.suffix == ".jsonl":
+        return _of_lines(path, file, chosen)
+
+    import pyarrow
+    import pyarrow.csv
+    import pyarrow.feather
+    import pyarrow.parquet
+
     try:
         if path.suffix == ".csv":
             table = pyarrow.csv.read_csv(path)
@@ -118,6 +166,23 @@ def _of_table(file: str, chosen: str | None) -> dict[str, Any]:
         if name not in table.column_names:
             raise click.UsageError(f"{file} has no column {name}; it has {', '.join(table.column_names)}")
     return {name: _values(table[name], f"{file}, column {name}") for name in names}
+
+
+def _of_lines(path: Path, file: str, chosen: str | None) -> dict[str, Any]:
+    """Columns of lines of JSON, each of one document."""
+    from penstock._data.metadata_columns import columns_of_rows
+    from penstock._make.errors import InputError
+
+    rows = []
+    with path.open("rb") as lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                rows.append(json.loads(line))
+            except ValueError as error:
+                raise InputError(f"{file}, line {number:,}: no JSON: {error}") from None
+            if not isinstance(rows[-1], dict):
+                raise InputError(f'{file}, line {number:,}: no JSON object, as {{"score": 0.5}}')
+    return columns_of_rows(rows, None if chosen is None else chosen.split(","), file)
 
 
 def _values(column: Any, where: str) -> Any:

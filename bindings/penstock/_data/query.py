@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from penstock._data.dataset import Dataset
 
 TABLE = "documents"
+_READING = ("SELECT", "MULTI")  # MULTI is a PIVOT; EXPLAIN ANALYZE does what it explains
+_QUESTION = "a question is wanted, which has an answer and writes nothing: select …"
 DOCUMENT = "document"
 _NO_COLUMN = re.compile(r"\bcount\s*\(\s*\*\s*\)", re.IGNORECASE)
 _ALL = re.compile(r"\*|\bcolumns\s*\(", re.IGNORECASE)
@@ -48,7 +50,8 @@ def query(dataset: Dataset, sql: str) -> Any:
     """The answer to a question about the table `documents`: the number of each, `document`, and its columns.
 
     Only columns whose names stand in the question are read (all of them for `*` and where no select list stands), and
-    nothing else of the dataset. A column that is itself called `document` is not in the table.
+    nothing else of the dataset. A column that is itself called `document` is not in the table. Numbers that are
+    missing, NaN, are null, as in conditions. Only what reads is answered.
 
     Args:
         dataset: an opened dataset with columns.
@@ -58,29 +61,61 @@ def query(dataset: Dataset, sql: str) -> Any:
         A pyarrow.Table.
 
     Raises:
-        InvalidArgumentError: the dataset has no columns, or DuckDB does not understand.
+        InvalidArgumentError: the dataset has no columns, DuckDB does not understand, or it is no question.
         ModuleNotFoundError: duckdb or pyarrow is not installed.
     """
     import duckdb
 
     if not dataset.columns:
         raise InvalidArgumentError(
-            f"{dataset.path}: it has no columns to be asked about: `penstock annotate` adds some"
+            f"{dataset.path}: it has no columns to be asked about: `penstock annotate` adds some{_of_metadata(dataset)}"
         )
     names = [name for name in mentioned(sql, dataset.columns) if name.lower() != DOCUMENT]
-    table = dataset.columns.to_arrow(names, document=True)
+    table = _with_nulls(dataset.columns.to_arrow(names, document=True))
     connection = duckdb.connect()
     try:
         connection.register(TABLE, table)
-        answer = connection.sql(_with_from(sql))
+        text = _with_from(sql)
+        _refuse_other_statements(connection, text)
+        answer = connection.sql(text)
         if answer is None:
-            raise InvalidArgumentError(f"{sql:.80}: a question is wanted, which has an answer: select …")
+            raise InvalidArgumentError(f"{sql:.80}: {_QUESTION}")
         return answer.to_arrow_table()
     except duckdb.Error as error:
         there = ", ".join([DOCUMENT, *dataset.columns])
-        raise InvalidArgumentError(f"{error} (the table is {TABLE}, its columns are {there})") from None
+        hint = _of_metadata(dataset) if isinstance(error, duckdb.BinderException) else ""
+        raise InvalidArgumentError(f"{error} (the table is {TABLE}, its columns are {there}{hint})") from None
     finally:
         connection.close()
+
+
+def _refuse_other_statements(connection: Any, sql: str) -> None:
+    """Refuses what may write: a file by COPY or EXPORT, a database by ATTACH, a setting.
+
+    Raises:
+        InvalidArgumentError: no SELECT, or what is like one: FROM, WITH, DESCRIBE, SUMMARIZE, PIVOT.
+    """
+    for statement in connection.extract_statements(sql):
+        kind = statement.type.name
+        if kind not in _READING:
+            raise InvalidArgumentError(f"{sql:.80}: {kind} is refused: {_QUESTION}")
+
+
+def _with_nulls(table: Any) -> Any:
+    """Null for NaN, as conditions have it; else `score > 0.5` would find documents without a score, as DuckDB sorts."""
+    import pyarrow
+
+    for at, field in enumerate(table.schema):
+        if pyarrow.types.is_floating(field.type):
+            values = pyarrow.array(table[field.name].to_numpy(), from_pandas=True)
+            table = table.set_column(at, field.name, values)
+    return table
+
+
+def _of_metadata(dataset: Dataset) -> str:
+    if dataset.codec in (None, "boundaries", "raw"):
+        return ""
+    return "; a key of metadata becomes a column by `penstock annotate --from-metadata KEY`"
 
 
 def mentioned(sql: str, names: Iterable[str]) -> list[str]:

@@ -18,7 +18,7 @@ Decode = Callable[[memoryview, int, int], Any]
 """From an entry's bytes, its shard and its number there to the object."""
 
 # What is read of a row, by the argument metadata= of its view: Parts of core/rows/source.h.
-_RECORDS, SPANS, _ENTRIES, VALUES = 1, 2, 4, 8
+_RECORDS, SPANS, ENTRIES, VALUES = 1, 2, 4, 8
 
 
 def check_metadata(metadata: Any) -> Metadata:
@@ -39,7 +39,7 @@ def parts_of(view: Any) -> int:
     parts = _RECORDS | (VALUES if view.columns else 0)
     if view.metadata == "spans":
         return parts | SPANS
-    return parts | SPANS | _ENTRIES if view.metadata else parts
+    return parts | SPANS | ENTRIES if view.metadata else parts
 
 
 class SpanId(NamedTuple):

@@ -126,6 +126,7 @@ def test_all_columns_are_there_without_a_select_list(path: Path) -> None:
         ("select document, rank() over (order by score desc) as r qualify r <= 2 order by r", [199, 198]),
         ("select document where score = (select max(score) from documents where flag)", [198]),
         ("select document where document = 3 union all select document where document = 5", [3, 5]),
+        ("pivot (select 7 as document from documents limit 1) on document using count(*) group by document", [7]),
         ("with t as (select document where document = 1) select document from t", None),
     ],
 )
@@ -147,6 +148,53 @@ def test_a_question_that_cannot_be_is_refused(run: Any, path: Path, tmp_path: Pa
     hidden = query(penstock.open(tmp_path / "hidden"), "from documents")
     assert hidden.to_pylist() == [{"document": 0, "x": 5}, {"document": 1, "x": 6}]
     assert "select it too" in run("query", path, "select plate", "--out", tmp_path / "x.npy", code=2)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "copy documents to '{file}'",
+        "select 1; copy (select plate from documents) to '{file}' (format parquet)",
+        "explain analyze copy documents to '{file}'",
+        "attach '{file}' as other",
+        "export database '{file}'",
+        "create table more as from documents",
+        "set threads = 1",
+    ],
+)
+def test_a_statement_that_may_write_is_refused(run: Any, path: Path, tmp_path: Path, sql: str) -> None:
+    file = tmp_path / "written"
+    said = run("query", path, sql.format(file=file), code=2)
+    assert "a question is wanted, which has an answer and writes nothing" in said and not file.exists()
+
+
+def test_a_number_that_is_missing_is_null_as_in_conditions(path: Path) -> None:
+    scores = SCORES.copy()
+    scores[::3] = np.nan
+    penstock.annotate(path, {"score": scores, "fine": scores.astype("f8"), "half": scores.astype("f2")})
+    dataset = penstock.open(path)
+    for name in ("score", "fine", "half"):
+        for condition in ("{} is null", "{} is not null", "{} > 20", "not {} > 20", "{} < 20 or {} is null"):
+            text = condition.format(name, name)
+            found = query(dataset, f"select document where {text}")["document"].to_pylist()
+            assert found == dataset.where(text).numbers.tolist()
+        assert query(dataset, f"select count({name}) as n")["n"].to_pylist() == [133]
+    refused("it has no functions; what is missing, NaN too, is null", dataset.where, "isnan(score)")
+
+
+def test_a_key_of_metadata_that_is_no_column_is_answered_by_the_command(run: Any, tmp_path: Path) -> None:
+    with penstock.Writer(tmp_path / "d", {"token": "u2"}, "json") as writer:
+        writer.append(token=[1], metadata={"lang": "en"})
+    command = "penstock annotate"
+    assert command in run("query", tmp_path / "d", "select lang", code=2)
+    assert "--from-metadata" in run("query", tmp_path / "d", "select lang", code=2)
+    assert "--from-metadata" in run("show", tmp_path / "d", "--where", "lang = 'en'", code=2)
+    penstock.annotate(tmp_path / "d", {"score": [1.0]})
+    assert "--from-metadata" in run("query", tmp_path / "d", "select lang", code=2)
+    assert "--from-metadata" in run("show", tmp_path / "d", "--where", "lang = 'en'", code=2)
+    with penstock.Writer(tmp_path / "bare", {"token": "u2"}, columns={"score": "f4"}) as writer:
+        writer.append(token=[1], columns={"score": 1})
+    assert "--from-metadata" not in run("query", tmp_path / "bare", "select lang", code=2)
 
 
 def test_query_prints_and_saves(run: Any, path: Path, tmp_path: Path) -> None:

@@ -163,8 +163,9 @@ complete -c penstock -n '__penstock_command shuffle' -l json -d 'Print one JSON 
 complete -c penstock -n '__penstock_command shuffle' -s h -d 'Show the main options'
 complete -c penstock -n '__penstock_command shuffle' -l help -d 'Show all options'
 complete -c penstock -n '__penstock_command annotate' -F
-complete -c penstock -n '__penstock_command annotate' -l table -r -F -d 'A .parquet, .csv, .feather or .arrow file with a row for each document, in their order'
-complete -c penstock -n '__penstock_command annotate' -l columns -x -d 'The columns of --table that are added'
+complete -c penstock -n '__penstock_command annotate' -l table -r -F -d 'A .parquet, .csv, .feather, .arrow or .jsonl file with a row for each document, in their order'
+complete -c penstock -n '__penstock_command annotate' -l columns -x -d 'The columns of --table that are added; of .jsonl also KEY:TYPE'
+complete -c penstock -n '__penstock_command annotate' -l from-metadata -x -d 'Keys of the documents\' metadata that become columns, as url,lang,score:f4,year:category'
 complete -c penstock -n '__penstock_command annotate' -l remove -x -d 'Columns of the dataset that are removed'
 complete -c penstock -n '__penstock_command annotate' -l workers -x -d 'Number of processes'
 complete -c penstock -n '__penstock_command annotate' -l ray -d 'Run on a Ray cluster: ADDRESS is host:port of its head; without ADDRESS it is the cluster that this machine belongs to'
@@ -179,6 +180,8 @@ complete -c penstock -n '__penstock_command annotate' -s h -d 'Show the main opt
 complete -c penstock -n '__penstock_command annotate' -l help -d 'Show all options'
 complete -c penstock -n '__penstock_command convert' -F
 complete -c penstock -n '__penstock_command convert' -l layout -x -a 'compact ids' -d 'Layout of the new dataset: ids stores the document\'s number in each record, compact does not'
+complete -c penstock -n '__penstock_command convert' -l where -x -d 'Leave out documents whose columns are not so, as in "score > 0.5 and lang = \'en\'"'
+complete -c penstock -n '__penstock_command convert' -l without -r -F -d 'Leave out the document of this number, or those that `penstock query --out FILE.npy` found'
 complete -c penstock -n '__penstock_command convert' -l out -x -a '(__fish_complete_directories)' -d 'The new dataset\'s folder, or its address in a bucket'
 complete -c penstock -n '__penstock_command convert' -l workers -x -d 'Number of processes'
 complete -c penstock -n '__penstock_command convert' -l resume -d 'Go on with a run that did not end: keep its finished shards'
