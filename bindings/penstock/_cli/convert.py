@@ -23,6 +23,8 @@ from penstock._places.remote import shown
 _EPILOG = """\b
 Examples:
   penstock convert corpus/ --layout ids --out corpus-ids/
+  penstock convert corpus/ --where "score > 0.5 and lang = 'en'" --out good/
+  penstock convert corpus/ --without 17 --without 203 --out good/
   penstock convert s3://bucket/corpus --layout ids --out s3://bucket/corpus-ids
 """
 
@@ -32,8 +34,20 @@ Examples:
 @click.option(
     "--layout",
     type=click.Choice(["compact", "ids"]),
-    required=True,
-    help="Layout of the new dataset: ids stores the document's number in each record, compact does not.",
+    help="Layout of the new dataset: ids stores the document's number in each record, compact does not. Default: as it "
+    "is; give this, or --where or --without.",
+)
+@click.option(
+    "--where",
+    metavar="CONDITION",
+    help="Leave out documents whose columns are not so, as in \"score > 0.5 and lang = 'en'\". Default: keep all.",
+)
+@click.option(
+    "--without",
+    multiple=True,
+    metavar="N|FILE.npy",
+    help="Leave out the document of this number, or those that `penstock query --out FILE.npy` found. May be repeated. "
+    "Default: none.",
 )
 @out_or_bucket_option
 @workers_option
@@ -44,12 +58,43 @@ Examples:
 @passing_option
 @bucket_options
 @json_option
-def command(data: str, layout: str, out: str, as_json: bool, **given: Any) -> None:
-    """Writes a dataset again with its spans in another layout; records and entries stay as they are."""
+def command(
+    data: str, layout: str | None, where: str | None, without: tuple[str, ...], out: str, as_json: bool, **given: Any
+) -> None:
+    """Writes a dataset again with its spans in another layout, or without some of its documents.
+
+    With --layout records and entries stay as they are. With --where or --without documents are left out, and the others
+    keep their order, metadata and columns. Columns for --where are made by penstock annotate, also of metadata.
+    """
     import penstock
 
+    if (layout is None) == (where is None and not without):
+        raise click.UsageError("what is converted: give --layout; or --where or --without, to leave documents out")
+    given["without"] = [number for each in without for number in _numbers(each)]
     refuse_existing(out, given["resume"] or given["overwrite"])
     given["workers"] = workers_of(given)
     with named_by_user((data,)), progress(f"converting {shown(data)}", as_json) as update:
-        penstock.convert(data, out, layout, progress=update, storage=given_storage(), **given)
+        penstock.convert(data, out, layout, where=where, progress=update, storage=given_storage(), **given)
     report_new(out, as_json)
+
+
+def _numbers(text: str) -> list[int]:
+    """Numbers of documents: one that is given, or those of a file."""
+    import numpy as np
+
+    from penstock._make.errors import InputError
+    from penstock._places.paths import local_path
+
+    if not text.endswith(".npy"):
+        if not text.isdecimal():
+            raise click.UsageError(f"--without {text}: the number of one document is wanted, or a .npy file of numbers")
+        return [int(text)]
+    try:
+        found = np.load(local_path(text))
+    except FileNotFoundError:
+        raise click.UsageError(f"--without {text}: there is no such file") from None
+    except (ValueError, EOFError) as error:
+        raise InputError(f"--without {text}: not an array that numpy.save wrote: {error}") from None
+    if found.ndim != 1 or found.dtype.kind not in "iu":
+        raise InputError(f"--without {text}: {found.dtype} {list(found.shape)}: numbers of documents are wanted, [n]")
+    return list(found.tolist())

@@ -1,20 +1,24 @@
-"""Datasets of the shards of others: several as one, and the other layout."""
+"""Datasets of the shards of others: several as one, the other layout, some of the documents."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
 
 from penstock import _native
 from penstock._base.arguments import one_of
 from penstock._base.errors import CorruptionError, InvalidArgumentError
 from penstock._data.open import refuse_foreign
+from penstock._make.chosen_shards import Chosen, chosen_tasks
 from penstock._make.executors import Here, executor_of, is_far
 from penstock._make.folder import Folder
 from penstock._make.folders import folder_of
 from penstock._make.run import Run
-from penstock._make.shardwise import Convert, ShardRecipe, tasks_of
+from penstock._make.shardwise import Change, Convert, ShardRecipe, TakenShard, tasks_of
 from penstock._make.stored import Stored, joined_tokenizer, stored
 from penstock._places.paths import PathLike, as_paths, local_path
 from penstock._places.remote import far_of
@@ -86,8 +90,10 @@ def combine(
 def convert(
     path: PathLike,
     out: PathLike,
-    layout: str,
+    layout: str | None = None,
     *,
+    where: str | None = None,
+    without: npt.ArrayLike = (),
     resume: bool = False,
     overwrite: bool = False,
     progress: Callable[[int, int], None] | None = None,
@@ -95,14 +101,17 @@ def convert(
     storage: Storage | None = None,
     scratch: PathLike | None = None,
 ) -> str:
-    """The dataset in the other layout, "compact" or "ids", at `out`. The bytes do not depend on `workers`.
+    """The dataset in the other layout, or without some of its documents, at `out`.
 
-    Shards of an address pass through this machine, one at a time for each worker.
+    The bytes do not depend on `workers`. Shards of an address pass through this machine, one at a time for each worker.
 
     Args:
         path: the dataset's folder, or its address.
         out: the new dataset's folder, or its address in a bucket: s3://, gs:// or az://.
-        layout: "compact" or "ids".
+        layout: "compact" or "ids"; or
+        where: a condition on columns, as `dataset.where` takes it: documents that it does not choose are left out. The
+            others keep their order, metadata, columns and shard.
+        without: numbers of documents that are left out, or a mask [documents]; without `layout`, as `where`.
         resume: keep the finished shards of a run that did not end, where they are of this dataset.
         overwrite: replace a dataset that is there, once the new one is whole, and what a run left that was killed.
         progress: called with (bytes done, bytes in all) after each shard; may raise to stop.
@@ -112,30 +121,51 @@ def convert(
             files.
 
     Returns:
-        The fingerprint, which stays.
+        The fingerprint, which another layout does not change.
 
     Raises:
-        InvalidArgumentError: It has this layout or none, or an empty document cannot be expressed in it; someone else
-            has published at `out`.
+        InvalidArgumentError: It has this layout or none, or an empty document cannot be expressed in it; a condition
+            or numbers that cannot be, or by which all documents or none are left out; someone else has published at
+            `out`.
         CorruptionError: Its bytes are not what its manifest says.
         IoError: Something cannot be read or written; finished shards are kept if `resume` could keep them.
+
+    Examples:
+        >>> import os, penstock, tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> path, good = os.path.join(folder, "corpus"), os.path.join(folder, "good")
+        >>> with penstock.Writer(path, {"token": "u2"}, columns={"score": "f4"}) as writer:
+        ...     for score in (0.25, 0.75, 0.5):
+        ...         writer.append(token=[1, 2, 3], columns={"score": score})
+        >>> _ = penstock.convert(path, good, where="score >= 0.5")
+        >>> penstock.open(good).columns["score"][:].tolist()
+        [0.75, 0.5]
     """
-    one_of("layout", layout, ("compact", "ids"))
+    leaves_out = where is not None or np.size(without) > 0
+    if (layout is None) != leaves_out:
+        raise InvalidArgumentError("what is converted: give layout=; or where= or without=, to leave documents out")
+    if layout is not None:
+        one_of("layout", layout, ("compact", "ids"))
     folder = folder_of(out, storage, scratch, inputs=[path], puts_aside=True)
     executor = executor_of(workers)
-    if is_native(folder, executor, [path]) and not (resume or progress):
+    if layout is not None and is_native(folder, executor, [path]) and not (resume or progress):
         text = local_path(path)
         refuse_foreign(text, _NOT_CONVERTED)
         return _native.convert(text, folder.path, layout, overwrite)
     source = stored(path, storage, _NOT_CONVERTED)
-    _check_layout(source, layout)
+    if layout is None:
+        tasks: Sequence[TakenShard] = chosen_tasks(source, where, without)
+        change: Change = Chosen()
+    else:
+        _check_layout(source, layout)
+        tasks, change = tasks_of([source]), Convert(layout)
     fingerprint, features = source.dataset.fingerprint, source.dataset.features
     said = {"tokenizer": source.tokenizer, "features": features}
     if is_far(executor):
         source = source.absolute()
-    recipe = ShardRecipe([source], tasks_of([source]), said, Convert(layout))
+    recipe = ShardRecipe([source], tasks, said, change)
     found = made(recipe, folder, executor, resume=resume, overwrite=overwrite, progress=progress)
-    if found != fingerprint:
+    if layout is not None and found != fingerprint:
         raise CorruptionError(f"{folder.path}: fingerprint {found}, that of {source.path} is {fingerprint}")
     return found
 

@@ -42,6 +42,7 @@ class Change(Protocol):
     """A change of shards: each becomes another."""
 
     note: str | None  # name of one beside the shards where shard.json does not tell what was done
+    keeps_task: bool  # shard.json goes on to say what the shard was made of
 
     def apply(self, local: Path, values: Sequence[Any], to: Path) -> Path:
         """Changes the dataset `local`, of one shard, maybe into the new folder `to`; the finished shard's folder."""
@@ -57,6 +58,7 @@ class Convert:
     """The other layout."""
 
     note: str | None = None
+    keeps_task = False
 
     def __init__(self, layout: str) -> None:
         self._layout = layout
@@ -76,6 +78,7 @@ class Annotate:
     """Other columns."""
 
     note: str | None = ".annotating"
+    keeps_task = True
 
     def __init__(self, added: Sequence[tuple[str, list[str], bool]], removed: Sequence[str]) -> None:
         """`added` is what native code takes, without values."""
@@ -158,7 +161,7 @@ class ShardRecipe(BaseRecipe):
         """None: descriptions tell all."""
 
     def describe(self, number: int, task: TakenShard) -> Any:
-        return None if isinstance(self._change, Convert) else task.shard.task
+        return task.shard.task if self._change is None or self._change.keeps_task else None
 
     def size(self, task: TakenShard) -> int:
         if task.stays:
