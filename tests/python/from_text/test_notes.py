@@ -109,3 +109,19 @@ def test_an_engine_that_is_wrong_is_told_of_at_once_and_in_the_report(
     assert main(command(text, tokenizer_file, "--overwrite")) == 0
     said = capsys.readouterr()
     assert said.err.startswith("note: tokenizers computes the ids: gigatoken ") and said.err.count("\n") == 1
+
+
+def test_documents_without_tokens_are_stored_and_counted(
+    tmp_path: Path, tokenizer_file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    texts = [{"text": "" if number in (3, 7) else f"some words {number}"} for number in range(9)]
+    file = write_jsonl(tmp_path / "a.jsonl", texts)
+    given: dict[str, Any] = {"tokenizer": tokenizer_file, "overwrite": True}
+    done = penstock.write(file, tmp_path / "out", append=[END], workers=2, **given)
+    there = f"they are stored like others: the first is document 4 ({file} line 4)"
+    assert done.notes == [f"2 documents have no token but those that are added; {there}"] and done.documents == 9
+    assert penstock.write(file, tmp_path / "out", **given).notes == [f"2 documents have no token; {there}"]
+    write_jsonl(file, texts[:4])
+    assert main(command(file, tokenizer_file, "--overwrite")) == 0
+    said = "1 document has no token; it is stored like others"
+    assert capsys.readouterr().err == f"note: {said}: document 4 ({file} line 4)\n"

@@ -101,6 +101,14 @@ def test_whole_tasks_give_the_bytes_and_the_figures_of_batches(corpus: Path, tmp
         assert replace(found, **timed) == replace(expected, **timed)
 
 
+def test_whole_tasks_count_documents_without_tokens_too(corpus: Path, tmp_path: Path) -> None:
+    shutil.copytree(corpus, tmp_path / "some")
+    write_jsonl(tmp_path / "some" / "b.jsonl", [{"text": "", "url": "", "n": number} for number in range(40)])
+    expected = _recipes.by_batches(recipe(tmp_path / "some", tmp_path / "batches"))
+    found = by_tasks(tmp_path / "some", tmp_path / "tasks")
+    assert found.notes == expected.notes and "41 documents have no token but those that are added" in found.notes[0]
+
+
 def test_resume_keeps_shards_of_the_same_documents_and_makes_others_again(corpus: Path, tmp_path: Path) -> None:
     whole, out = tmp_path / "whole", tmp_path / "out"
     shards = by_tasks(corpus, whole).shards

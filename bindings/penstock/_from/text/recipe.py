@@ -18,6 +18,7 @@ from penstock._from.engines.engine import EngineError
 from penstock._from.text.batches import Processor, Result, Tokenizing
 from penstock._from.text.block import Documents
 from penstock._from.text.documents import DocumentReader
+from penstock._from.text.empty import Empty
 from penstock._from.text.engine_note import EngineNote
 from penstock._from.text.pieces import Cutter, Piece
 from penstock._from.text.skip_list import SkipList, name_of_task
@@ -42,6 +43,13 @@ class Measure(NamedTuple):
     """What workers look at before there are tasks: what each document of input `input` counts. u4 or u8 [documents]."""
 
     input: int
+
+
+class MadeText(NamedTuple):
+    """What a worker says of a whole task: seconds in the tokenizer, documents without tokens of their own."""
+
+    tokenizing_seconds: float
+    empty: Empty
 
 
 @dataclass(frozen=True)
@@ -110,6 +118,7 @@ class TextRecipe(FedRecipe):
         self._manifest = format.tokenizer
         self._read_documents = 0
         self._untrained = Untrained()
+        self._added, self._empty = tokenizer.added, Empty()
         self.fields = {"token": format.dtype, "loss": "u1"} if format.loss else {"token": format.dtype}
         self.metadata = format.codec
         self.layout = format.layout
@@ -131,6 +140,7 @@ class TextRecipe(FedRecipe):
             "_tokenizer": None,
             "_processor": None,
             "_skipped": None,
+            "_added": self._added,
         }
         if self._is_fed:  # which read nothing: addresses may hold what is not pickled
             return own
@@ -207,13 +217,14 @@ class TextRecipe(FedRecipe):
     def refusal(self, each: Numbered, path: str) -> None:
         """None: it is made again."""
 
-    def make(self, task: Piece, writer: Writer) -> float:
-        seconds, completed = 0.0, []
+    def make(self, task: Piece, writer: Writer) -> MadeText:
+        seconds, completed, empty = 0.0, [], Empty()
         skipped = SkippedOfTask(task.number, names_of(self._inputs))
         for batch in self._batches(task):
             result = self._process(batch.documents)
             append_result(writer, result)
             skipped.add(batch.documents, result.skipped)
+            empty = empty.of_batch(batch.documents, result, self._added)
             seconds += result.tokenizing_seconds
             completed.append(batch.completed)
         whole = _only(completed, task)
@@ -221,7 +232,7 @@ class TextRecipe(FedRecipe):
         if said is not None:
             self._folder.write_note(name_of_task(task.number), skipped.data())
         writer.set_task(described(whole, self._options, said))
-        return seconds
+        return MadeText(seconds, empty)
 
     # ---- this process
 
@@ -261,7 +272,9 @@ class TextRecipe(FedRecipe):
             skipped.know(made.number, said)
             summary.new_tokens += made.records
             summary.text_bytes += made.task["bytes"]
-            summary.tokenizing_seconds += made.value if isinstance(made.value, float) else 0.0
+            if isinstance(made.value, MadeText):
+                summary.tokenizing_seconds += made.value.tokenizing_seconds
+                self._empty = self._empty.joined(made.value.empty)
         summary.skipped = skipped.count
 
     def finish(self, results: Sequence[Made]) -> Mapping[str, Any]:
@@ -271,7 +284,7 @@ class TextRecipe(FedRecipe):
             self._skips.know_total(self._read_documents)
         self._skips.end()
         self.summary.workers = 0 if self._run is None else self._run.started
-        self.summary.notes += self._untrained.notes()
+        self.summary.notes += [*self._untrained.notes(), *self._empty.notes(self._added)]
         return {"tokenizer": self._manifest}
 
     def published(self) -> None:
@@ -327,6 +340,7 @@ class TextRecipe(FedRecipe):
         append_result(writer, answer)
         self._skips.add(item.documents, answer.skipped)
         self._untrained.add(item.documents, answer)
+        self._empty = self._empty.of_batch(item.documents, answer, self._added)
         self._read_documents += len(item.documents)
         summary = self.summary
         summary.new_tokens += len(answer.encoded.ids)
