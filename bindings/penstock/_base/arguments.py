@@ -50,6 +50,14 @@ def index(name: str, value: Any, least: int = 0, most: int = MOST) -> int:
     return number
 
 
+def is_fraction(value: Any) -> bool:
+    """True for a number from 0 to 1."""
+    try:
+        return not isinstance(value, (bool, str)) and 0 <= float(value) <= 1
+    except (TypeError, ValueError, OverflowError):
+        return False
+
+
 def ranges(skip: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     """Ranges [begin, end) of positions.
 

@@ -6,6 +6,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from penstock._base.arguments import is_fraction, shown
+from penstock._base.errors import InvalidArgumentError
+
 
 @dataclass(frozen=True)
 class CuSeqlens:
@@ -191,6 +194,16 @@ class FillInTheMiddle:
     sources: Collection[str] | None = None
     end_of_document: int | None = None
     begin_of_document: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuses rates that cannot be; tokens are checked against the records of a loader.
+
+        Raises:
+            InvalidArgumentError: a rate that is no number from 0 to 1.
+        """
+        for name in ("rate", "spm_rate"):
+            if not is_fraction(value := getattr(self, name)):
+                raise InvalidArgumentError(f"FillInTheMiddle({name}={shown(value)}): must be a number from 0 to 1")
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ def middle_of(columns: Iterable[Any], view: Any, name: str, seed: int) -> FillIn
         seed: the loader's, or the source's own.
 
     Raises:
-        InvalidArgumentError: two that are of this view; a rate, a token or a field that cannot be; a mask by places in
+        InvalidArgumentError: two that are of this view; a token or a field that cannot be; a mask by places in
             documents, which it moves.
     """
     given = list(columns)
@@ -128,8 +128,8 @@ def _spec(given: FillInTheMiddle, view: Any, seed: int) -> FillInTheMiddleSpec:
     return FillInTheMiddleSpec(
         field=field,
         **sentinels,
-        rate=_rate("rate", given.rate),
-        spm_rate=_rate("spm_rate", given.spm_rate),
+        rate=float(given.rate),
+        spm_rate=float(given.spm_rate),
         bounds=DocumentBounds(by=bounds.by, field=bounds.field, value=bounds.value),
         first_stays=stays["begin_of_document"],
         last_stays=stays["end_of_document"],
@@ -138,16 +138,6 @@ def _spec(given: FillInTheMiddle, view: Any, seed: int) -> FillInTheMiddleSpec:
 
 
 _SIDES = ("end_of_document", "begin_of_document")
-
-
-def _rate(name: str, given: Any) -> float:
-    try:
-        rate = math.nan if isinstance(given, (bool, str)) else float(given)
-    except (TypeError, ValueError, OverflowError):
-        rate = math.nan
-    if not 0 <= rate <= 1:
-        raise InvalidArgumentError(f"FillInTheMiddle({name}={shown(given)}): must be a number from 0 to 1")
-    return rate
 
 
 def _bounds(stays: dict[str, int | None], view: Any, field: str) -> Bounds:

@@ -33,6 +33,7 @@ from penstock._load.positioned import Positioned
 from penstock._load.readers import native_reading
 from penstock._load.row_functions import RowThreads, source_rows
 from penstock._load.steered import Steered
+from penstock._load.unseen_ends import unseen_end
 
 if TYPE_CHECKING:
     from typing_extensions import Self, TypeVar
@@ -177,6 +178,7 @@ class Loader(Steered, Positioned, Inspected, NoSampler, Generic[Given]):
         number = index("seed", seed)
         planned = plan_layouts(view, torch, dtype, columns, max_documents, number, is_sliced)
         self._layout, self._span_functions = planned.layouts[0], planned.spans
+        self._unseen_end = unseen_end(columns, planned.layouts)
         rows = planned.rows
         self._rows = None if rows is None else RowThreads(rows, source_rows(view, number), self._layout)
         self._balance = resolve_balance(balance, view)
@@ -246,8 +248,13 @@ class Loader(Steered, Positioned, Inspected, NoSampler, Generic[Given]):
             raise
         if native is None:
             self._has_ended = True
+            if self._unseen_end is not None:
+                self._unseen_end.say()
+                self._unseen_end = None
             raise StopIteration
         batch = Batch(native, self._layout, self._job)
+        if self._unseen_end is not None:
+            self._unseen_end = self._unseen_end.look(batch)
         if self._transform is None and self._span_functions is None:
             return cast("Given", batch)
         try:

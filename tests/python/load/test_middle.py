@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import warnings
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -313,10 +314,6 @@ def test_other_seeds_and_epochs_draw_otherwise(corpus):
 
 
 BAD = [
-    (FillInTheMiddle(PRE, MID, SUF, rate=1.5), r"rate=1.5\): must be a number from 0 to 1"),
-    (FillInTheMiddle(PRE, MID, SUF, rate=float("nan")), r"rate=nan\): must be a number from 0 to 1"),
-    (FillInTheMiddle(PRE, MID, SUF, rate="half"), r"rate='half'\): must be a number from 0 to 1"),
-    (FillInTheMiddle(PRE, MID, SUF, spm_rate=-0.1), r"spm_rate=-0.1\): must be a number from 0 to 1"),
     (FillInTheMiddle(70_000, MID, SUF), "prefix=70000: must be from 0 to 65,535"),
     (FillInTheMiddle(PRE, -1, SUF), "middle=-1: must be from 0 to 65,535"),
     (FillInTheMiddle(PRE, MID, "x"), "suffix='x': must be an integer"),
@@ -324,6 +321,36 @@ BAD = [
     (FillInTheMiddle(PRE, MID, SUF, end_of_document=MID), "middle=202.*it is end_of_document, too"),
     (FillInTheMiddle(PRE, MID, SUF, sources={"code"}), "sources are of a penstock.Mixture; this is one view"),
 ]
+
+
+@pytest.mark.parametrize(
+    ("rates", "words"),
+    [
+        ({"rate": 2}, r"FillInTheMiddle\(rate=2\): must be a number from 0 to 1"),
+        ({"rate": 1.5}, r"rate=1.5\): must be a number from 0 to 1"),
+        ({"rate": float("nan")}, r"rate=nan\): must be a number from 0 to 1"),
+        ({"rate": "half"}, r"rate='half'\): must be a number from 0 to 1"),
+        ({"rate": True}, r"rate=True\): must be a number from 0 to 1"),
+        ({"spm_rate": -0.1}, r"spm_rate=-0.1\): must be a number from 0 to 1"),
+    ],
+)
+def test_a_rate_that_cannot_be_is_refused_when_the_column_is_made(rates, words):
+    with pytest.raises(penstock.InvalidArgumentError, match=words):
+        FillInTheMiddle(PRE, MID, SUF, **rates)
+
+
+@pytest.mark.parametrize("given", [END, 300])
+@pytest.mark.parametrize("epochs", [None, 1])
+def test_an_end_of_document_that_never_comes_is_said_once(corpus, given, epochs):
+    column = FillInTheMiddle(PRE, MID, SUF, end_of_document=given)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        loader = penstock.Loader(corpus.windows(32), 64, epochs=epochs, columns=[column], framework="numpy")
+        for _, batch in zip(range(1 << 10), loader, strict=False):
+            assert len(batch)
+        loader.close()
+    found = [str(each.message) for each in said if "end_of_document=300" in str(each.message)]
+    assert len(found) == (0 if given == END else 1) == len(said)
 
 
 @pytest.mark.parametrize(("column", "words"), BAD)
