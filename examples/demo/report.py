@@ -199,7 +199,7 @@ def drawn(s: Settings, runs: dict[str, Run], colors: dict[str, str]) -> Any:
         "offset points",
     )
     top.set_ylabel("training loss")
-    top.legend(frameon=False)
+    figure.legend(*top.get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
     bottom.set_yscale("log")
     bottom.set_ylim(3e-18, 1e-3)
     bottom.axhline(TOLERANCE, color="0.5", ls="--", lw=0.8)

@@ -76,14 +76,25 @@ def command(data: tuple[str, ...], as_json: bool, **given: Any) -> None:
         if given["where"] is not None:
             view = view.where(given["where"])
         if len(view) > 0 or indices:
-            found = [_describe(view, _in_range(view, index), decoder) for index in indices or (0,)]
+            places = [_in_range(view, index) for index in indices or (0,)]
+            found = [_describe(view, place, decoder) for place in places]
+            if given["where"] is not None:
+                for row, number in zip(found, view.base_indices(places).tolist(), strict=True):
+                    row |= {"number": number, "chosen": len(view)}
     if as_json:
         emit_json({"path": shown(*paths), "rows": found})
         return
     if not found:
-        echo(f"{shown(*paths)}: no {'documents' if documents else 'records'}: there is nothing to show")
+        what = "documents" if documents else "records" if given["where"] is None else "windows"
+        of = "" if given["where"] is None else f" where {given['where']}"
+        echo(f"{shown(*paths)}: no {what}{of}: there is nothing to show")
     for row in found:
-        _draw(row, noun, given["full"])
+        title = f"{noun} {row['index']:,}"
+        if "number" in row:  # it is counted among those that --where chooses
+            title = (
+                f"{noun} {row['number']:,}, which is {row['index']:,} of the {row['chosen']:,} where {given['where']}"
+            )
+        _draw(row, title, given["full"])
 
 
 def _is_empty(dataset: Any, documents: bool) -> bool:
@@ -137,9 +148,9 @@ def _shown(column: Any, value: Any) -> Any:
     return value.tolist()
 
 
-def _draw(row: dict[str, Any], noun: str, full: bool) -> None:
+def _draw(row: dict[str, Any], title: str, full: bool) -> None:
     sizes = f"{counted(row['records'], 'record')}, {counted(len(row['spans']), 'span')}"
-    echo(click.style(f"{noun} {row['index']:,}: {sizes}", bold=True))
+    echo(click.style(f"{title}: {sizes}", bold=True))
     for number, span in enumerate(row["spans"]):
         color = ("cyan", "yellow", "green", "magenta")[number % 4]
         echo(click.style("┌ ", fg=color) + click.style(_span_title(span), fg=color, bold=True))

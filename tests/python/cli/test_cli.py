@@ -450,6 +450,10 @@ def test_show_counts_what_a_condition_chooses(tmp_path: Path) -> None:
     assert "there are 3, from 0 on" in refused("show", path, "3", "--where", "lang = 'de'", "--documents", code=2)
     assert "character 1: no column lan: is lang meant?" in refused("show", path, "--where", "lan > 1", code=2)
     assert run("show", path, "--where", "lang = 'fr'").stdout.endswith("there is nothing to show\n")
+    assert "no windows where lang = 'fr': there is" in run("show", path, "--where", "lang = 'fr'").stdout
+    assert [(row["number"], row["chosen"]) for row in rows] == [(4, 3), (5, 3)]
+    said = run("show", path, "0", "--documents", "--where", "lang = 'de'").stdout
+    assert said.startswith("document 3, which is 0 of the 3 where lang = 'de': 4 records, 1 span\n")
 
 
 def test_show_of_little_shows_what_there_is_and_no_control_characters(folder: Path, tmp_path: Path) -> None:
