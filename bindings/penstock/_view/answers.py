@@ -142,7 +142,8 @@ def _sees(shown: Shown, query: Query) -> Any:
         min(query.number("rate", 100), 100),
         query.number("seed", 0),
     )
-    return sees.sees(shown.exhibit(query), form, query.number("index", 0), query.number_or_none("document"))
+    document, record = query.number_or_none("document"), query.number("record", 0)
+    return sees.sees(shown.exhibit(query), form, query.number("index", 0), document, record)
 
 
 def _step(shown: Shown, query: Query) -> Any:

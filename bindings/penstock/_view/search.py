@@ -38,7 +38,7 @@ def search(
     Args:
         exhibit: where.
         look: "text", "ids" or "metadata".
-        text: what is looked for; of ids, numbers.
+        text: what is looked for; of ids, numbers; in the "text" of cells the name of a gene.
         any_case: whether letters that differ in case alone are the same, in any script, and "ß" is "ss"; not of ids.
         wanted: among which documents; they come in the dataset's order.
         start: how many documents (of a stream without them: records) are passed over.
@@ -53,13 +53,16 @@ def search(
     if look == "metadata":
         chosen = numbers(exhibit, wanted.chosen)
         return _reported(_in_metadata(exhibit, text, any_case, chosen, start), start, len(chosen), "documents")
-    if look == "text":
+    field = exhibit.decoder.field
+    if look == "text" and exhibit.facts["cells"]:
+        field = "gene"
+        find, overlap = _gene_finder(exhibit, text, any_case)
+    elif look == "text":
         find, overlap = _text_finder(exhibit, text, any_case)
     elif look == "ids":
         find, overlap = _ids_finder(exhibit, text)
     else:
         raise InvalidArgumentError(f'look={look!r:.80}: must be "text", "ids" or "metadata"')
-    field = exhibit.decoder.field
     if field is None or exhibit.dataset.mode == "opaque":
         raise InvalidArgumentError("its records have no field of ids: look in metadata")
     if exhibit.facts["no_documents"]:
@@ -231,6 +234,34 @@ def _ids_finder(exhibit: Exhibit, text: str) -> tuple[Find, int]:
             yield _hit(piece, row, (at, end), parts)
 
     return find, size
+
+
+def _gene_finder(exhibit: Exhibit, name: str, any_case: bool) -> tuple[Find, int]:
+    """Cells with a gene; the genes beside it are those before and after it by number."""
+    names, wanted = exhibit.names, name.strip()
+    fold = str.casefold if any_case else str
+    genes = [number for number, each in enumerate(names) if fold(each) == fold(wanted)]
+    if not genes:
+        like = [each for each in names if wanted.casefold() in each.casefold()][:5]
+        raise InvalidArgumentError(
+            f"no gene is called {wanted:.80}{': is ' + ' or '.join(like) + ' meant?' if like else ''}"
+        )
+
+    def named(numbers: npt.NDArray[Any]) -> str:
+        return " ".join(names[each] if each < len(names) else str(each) for each in numbers.tolist())
+
+    def find(piece: Piece) -> Generator[dict[str, Any]]:
+        places = np.flatnonzero(np.isin(piece.tokens, genes))
+        places = places[places >= piece.known]
+        rows = np.searchsorted(piece.offsets, places, "right") - 1
+        first = np.concatenate([[True], rows[1:] != rows[:-1]]) if len(rows) else np.zeros(0, bool)
+        for at, row in zip(places[first][:MOST_HITS].tolist(), rows[first][:MOST_HITS].tolist(), strict=True):
+            low, high = int(piece.offsets[row]), int(piece.offsets[row + 1])
+            before, after = piece.tokens[max(at - 3, low) : at], piece.tokens[at + 1 : min(at + 4, high)]
+            parts = [f"{named(before)} ".lstrip(), named(piece.tokens[at : at + 1]), f" {named(after)}".rstrip()]
+            yield _hit(piece, row, (at, at + 1), parts)
+
+    return find, 0
 
 
 def _hit(piece: Piece, row: int, places: tuple[int, int], texts: list[str]) -> dict[str, Any]:

@@ -36,8 +36,8 @@ class Form:
     seed: int = 0
 
 
-def sees(exhibit: Exhibit, form: Form, index: int, document: int | None = None) -> dict[str, Any]:
-    """Row `index`, or the one in which a document begins, as a loader gives it.
+def sees(exhibit: Exhibit, form: Form, index: int, document: int | None = None, record: int = 0) -> dict[str, Any]:
+    """Row `index`, or the one that has a record of a document, as a loader gives it.
 
     Returns:
         {"index", "count", "ids", "pieces", "special", "labels", "loss", "documents" (the number of the piece at each
@@ -50,7 +50,7 @@ def sees(exhibit: Exhibit, form: Form, index: int, document: int | None = None) 
         raise InvalidArgumentError(f"window={form.window:,}: this page shows rows of 1 to {MOST_WINDOW:,} records")
     view = exhibit.kept(("view", form.kind, form.window), lambda: _view(exhibit, form))
     if document is not None:
-        index = _row_of(exhibit, view, form, document)
+        index = _row_of(exhibit, view, form, document, record)
     if index >= len(view):
         there = f"they are from 0 to {len(view) - 1:,}" if len(view) else "there are none"
         raise InvalidArgumentError(f"there is no row {index:,} of {form.window:,} records: {there}")
@@ -107,12 +107,12 @@ def _columns(exhibit: Exhibit, form: Form) -> list[Any]:
     return found
 
 
-def _row_of(exhibit: Exhibit, view: Any, form: Form, document: int) -> int:
-    """The row in which a document begins."""
+def _row_of(exhibit: Exhibit, view: Any, form: Form, document: int, record: int) -> int:
+    """The row that has a record of a document, its first one in padded rows; of packed rows the first one of all."""
     if form.kind == "padded":
         return document
     if form.kind == "windows":
-        return min(exhibit.first_record(document) // form.window, max(len(view) - 1, 0))
+        return min((exhibit.first_record(document) + record) // form.window, max(len(view) - 1, 0))
     return 0
 
 

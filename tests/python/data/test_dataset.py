@@ -228,3 +228,23 @@ def test_a_window_that_cannot_be_is_refused_in_words(tmp_path):
     for window in (0, -1, 1.5):
         with pytest.raises(ValueError):
             dataset.windows(window)
+
+
+def test_messages_have_no_doubled_slash(tmp_path: Path) -> None:
+    with penstock.Writer(f"{tmp_path}/dam/", {"token": "u2"}, "raw") as writer:
+        writer.append(b"x", token=[1, 2, 3])
+    path = f"{tmp_path}/dam/"
+    (tmp_path / "dam" / "00000" / "stream.bin").write_bytes(b"x")
+    with pytest.raises(penstock.CorruptionError) as error:
+        penstock.open(path).windows(2)[0]
+    assert f"{tmp_path}/dam/00000/stream.bin" in str(error.value)
+    problems = penstock.verify(path).problems
+    assert problems and "//" not in "".join(problems)
+    for call in (
+        lambda: penstock.convert(path, tmp_path / "out", "ids"),
+        lambda: penstock.combine([path], tmp_path / "out"),
+        lambda: penstock.shuffle(path, tmp_path / "out", seed=1, window=2),
+    ):
+        with pytest.raises(penstock.Error) as error:
+            call()
+        assert "//" not in str(error.value)

@@ -9,11 +9,11 @@ let following = null; // where one goes on
 
 /** Draws the form that the address says, and searches if it says what for. */
 export function showSearch(facts) {
-  const look = wanted("look", facts.decodes ? "text" : facts.no_tokens || facts.cells ? "metadata" : "ids");
+  const look = wanted("look", facts.decodes || facts.cells ? "text" : facts.no_tokens ? "metadata" : "ids");
   at("look-text").value = wanted("find");
   at("look-in").value = look;
-  at("look-in").options[0].disabled = !facts.decodes;
-  at("look-in").options[0].textContent = facts.decodes ? "text" : "text (needs --tokenizer)";
+  at("look-in").options[0].disabled = !facts.decodes && !facts.cells;
+  at("look-in").options[0].textContent = facts.cells ? "genes" : facts.decodes ? "text" : "text (needs --tokenizer)";
   at("look-case").checked = wanted("case") === "1";
   at("case-label").hidden = look === "ids";
   const now = JSON.stringify([filter(false), wanted("find"), look, wanted("case")]);

@@ -112,7 +112,7 @@ async function draw(wanted, isCurrent) {
   drawParts(form);
   at("training").hidden = form !== "training";
   if (form === "training") {
-    await drawTraining(facts, row, isCurrent);
+    await drawTraining(facts, { ...row, mark }, isCurrent);
     if (!isCurrent()) return;
   } else {
     drawRow({ ...row, mark }, form, at("content"), at("spans"), (span) =>

@@ -13,10 +13,22 @@ function rowOf(facts, row) {
   if (wanted("middle")) query.middle = wanted("middle");
   const given = wanted("row");
   if (given !== "") query.index = given;
-  else if (row.kind === "document") query.document = row.index;
-  else if (kind === "windows") query.index = Math.floor(row.first_record / Number(window));
+  else if (row.kind === "document") Object.assign(query, { document: row.index, record: row.mark?.begin ?? 0 });
+  else if (kind === "windows") query.index = Math.floor((row.mark?.begin ?? row.first_record) / Number(window));
   else query.index = 0;
   return query;
+}
+
+/** The places [begin, end) of a training row that the address marks: of the document, of the stream. */
+function markedOf(row, query, found) {
+  const { mark } = row;
+  let first = null; // the record of the document, or of the stream, at place 0
+  if (mark && row.kind !== "document" && query.as === "windows") first = found.index * Number(query.window);
+  const span = mark && row.kind === "document" ? found.spans.find((each) => each.document === row.index) : null;
+  if (span) first = (span.offset ?? 0) - span.start;
+  if (first === null || query.middle) return () => false; // which moves tokens
+  const [low, high] = span ? [span.start, span.stop] : [0, found.ids.length];
+  return (place) => place >= Math.max(mark.begin - first, low) && place < Math.min(mark.end - first, high);
 }
 
 /** Draws the row of a loader that has the window or document `row`. */
@@ -43,12 +55,12 @@ export async function drawTraining(facts, row, isCurrent) {
   if (padding) said.push(`${number(padding)} padding`);
   if (found.waste !== null) said.push(`padding of all rows ${percent(found.waste, 1)}`);
   at("row-place").textContent = said.join(" · ");
-  drawInto(at("content"), found);
+  drawInto(at("content"), found, markedOf(row, query, found));
   drawSpans(found);
   at("reader").dataset.training = `${query.as} ${found.index}`;
 }
 
-function drawInto(content, found) {
+function drawInto(content, found, isMarked) {
   const text = make("p", { class: `text tokens training ${found.pieces ? "" : "ids"}` });
   const special = new Set(found.special);
   let run = null;
@@ -68,7 +80,8 @@ function drawInto(content, found) {
     const label = found.labels[place];
     const piece = found.pieces ? found.pieces[place] : null;
     const made = token(id, document < 0 && piece !== null ? "▒" : piece,
-      { special: special.has(place) && document >= 0, odd: place % 2 === 1, more: label < 0 ? "out" : "" });
+      { special: special.has(place) && document >= 0, odd: place % 2 === 1,
+        more: [label < 0 ? "out" : "", isMarked(place) ? "hit" : ""].join(" ").trim() });
     const next = found.label_pieces ? JSON.stringify(found.label_pieces[place]) : label;
     made.dataset.said = `${place}: ${document < 0 ? "padding" : label < 0 ? "label -100, no loss" : `label ${label} ${found.label_pieces ? next : ""}`}`;
     run.append(made);
