@@ -34,6 +34,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--resume", action="store_true")
     parser.add_argument("--workers", type=int, default=0)
     parser.add_argument("--context", default=None)
+    parser.add_argument("--model", default="SCVI", help="of scvi-tools")
     parser.add_argument("--epochs", action="store_true", help="pass by pass over the data, in batches of 64")
     return parser.parse_args()
 
@@ -54,6 +55,28 @@ def write_corpus(folder: Path) -> None:
     (folder / "mix.json").write_text(json.dumps(mixture))
     held_out = {"sources": mixture["sources"], "stages": [{}], "end": HELD_OUT}
     (folder / "held_out.json").write_text(json.dumps(held_out))
+    write_cells(folder / "plates")
+
+
+def write_cells(path: Path, cells: int = 1000, genes: int = 60) -> None:
+    """Counts of cells of four types on three plates, which shift them; three of ten cells have no type."""
+    random = np.random.default_rng(11)
+    types, plates = random.integers(0, 4, cells), random.integers(0, 3, cells)
+    means = random.gamma(0.5, 4, (4, genes))[types] * np.exp(random.normal(0, 0.3, (3, genes)))[plates]
+    counts = random.poisson(random.gamma(2.0, means / 2))
+    columns = {"plate": "category", "cell_type": "category", "donor": "category", "age": "f4"}
+    features = [f"gene {gene}" for gene in range(genes)]
+    with penstock.Writer(path, {"gene": "u2", "count": "u2"}, metadata="boundaries", columns=columns,
+                         features=features) as writer:  # fmt: skip
+        for row, kind, plate in zip(counts, types, plates, strict=True):
+            there = np.flatnonzero(row)
+            values = {
+                "plate": f"p{plate}",
+                "cell_type": f"type {kind}" if random.random() < 0.7 else None,
+                "donor": random.choice(["a", "b"]),
+                "age": random.normal(),
+            }
+            writer.append(gene=there, count=row[there], columns=values)
 
 
 @contextmanager

@@ -7,6 +7,7 @@
 | Lightning | `penstock.adapters.lightning.TrainLoader` |
 | transformers' Trainer | `penstock.adapters.transformers.TrainLoader` and `LoaderCallback` |
 | torchtitan | `penstock.adapters.torchtitan.DataLoader` |
+| scvi-tools | `penstock.adapters.scvi.DataModule` |
 
 Accelerate and torch.distributed.checkpoint take the loader itself. What is saved is the state after the last batch that
 was trained on. Each module imports its framework when it is first used, and needs no other.
@@ -15,7 +16,7 @@ was trained on. Each module imports its framework when it is first used, and nee
 import importlib
 from typing import Any
 
-__all__ = ["lightning", "torch", "torchdata", "torchtitan", "transformers"]
+__all__ = ["lightning", "scvi", "torch", "torchdata", "torchtitan", "transformers"]
 
 
 def __getattr__(name: str) -> Any:

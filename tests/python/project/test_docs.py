@@ -545,14 +545,14 @@ def test_the_api_pages_have_everything_that_is_exported() -> None:
 # Modules of which some need packages that not every environment has: their sources are read.
 PUBLIC_MODULES = [
     "", "orders", "columns", "cells", "chat", "codecs", "ray", "adapters.torch", "adapters.lightning",
-    "adapters.transformers", "adapters.torchdata", "adapters.torchtitan",
+    "adapters.transformers", "adapters.torchdata", "adapters.torchtitan", "adapters.scvi",
 ]  # fmt: skip
 
 
 def public_names(module: str) -> dict[str, str]:
     """Name to docstring of what a module of the package defines or exports for users; modules are left out."""
     path = Path(penstock.__file__).parent.joinpath(*module.split("."))
-    if module in ("ray", "adapters.torchdata", "adapters.torchtitan"):
+    if module in ("ray", "adapters.torchdata", "adapters.torchtitan", "adapters.scvi"):
         tree = ast.parse(path.with_suffix(".py").read_text())
         defined = [node for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)]
         return {node.name: ast.get_docstring(node) or "" for node in defined if not node.name.startswith("_")}
