@@ -3,8 +3,8 @@
 Each job trains a small model three times: once to the end; once until it kills itself, some steps after a checkpoint;
 and on from that checkpoint. What was trained on before and after must be what the first run was trained on, row by row,
 and so must every loss be, bit by bit, where the number of processes is the same. Then the programs here that check the
-adapters' other promises run, and those of docs/adapters.md. With `--torchtitan CHECKOUT` torchtitan's alone run, on the
-code there, in another environment.
+adapters' other promises run, and those of docs/adapters.md and docs/cells.md. Files that begin with "scvi" have one
+environment of their own. With `--torchtitan CHECKOUT` torchtitan's alone run, on the code there, in another one.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ sys.path.insert(0, str(HERE.parent))
 from pinned import environment, penstock_alone, say  # noqa: E402
 
 BUILD = HERE.parents[1] / "build" / "adapters"
-PAGE = HERE.parents[1] / "docs" / "adapters.md"
+PAGES = [HERE.parents[1] / "docs" / name for name in ("adapters.md", "cells.md")]
 STEPS, SAVE_AT, KILL_AFTER = 24, 10, 14
+SCVI = ("scvi-tools", "lightning")
 HELD_OUT = 22  # rows of a validation, as job.py has it
 
 
@@ -86,6 +87,10 @@ JOBS = (
     Job("torchdata_node_job.py", ("torchdata",), "`torchdata.Node` behind a Prefetcher, over epochs", save_at=7),
     *(stateful(workers, context) for workers, context in
       ((0, None), (2, "fork"), (3, "fork"), (2, "spawn"), (3, "spawn"))),
+    Job("scvi_job.py", SCVI, "SCVI, `scvi.DataModule`, saved within the second epoch"),
+    Job("scvi_job.py", SCVI, "SCANVI, the same", ("--model", "SCANVI")),
+    Job("scvi_job.py", SCVI, "SCVI by DDP on 2 processes", ranks=(2, 2), torchrun=True),
+    Job("scvi_job.py", SCVI, "the same, saved on 2 processes, loaded on 1", ranks=(2, 1), torchrun=True),
 )  # fmt: skip
 
 
@@ -156,11 +161,27 @@ class Runner:
         return done.stdout
 
 
+class Runners:
+    """The runner of each file, made when the first needs it: what begins with "scvi" has an environment of its own."""
+
+    def __init__(self, build: Path, checkout: Path | None) -> None:
+        self._build, self._checkout = build, checkout
+        self._made: dict[str, Runner] = {}
+
+    def of(self, name: str) -> Runner:
+        which = "-torchtitan-main" if self._checkout else "-scvi" if name.startswith("scvi") else ""
+        if which not in self._made:
+            python = environment(self._build / f"environment{which}", HERE / f"requirements{which}.txt", first="torch")
+            self._made[which] = Runner(python, self._build / f"runs{which}", self._checkout)
+        return self._made[which]
+
+
 def programs() -> dict[str, str]:
     """The checks beside this file, and the programs of the page, by their files."""
     found = {path.name: path.read_text() for path in sorted(HERE.glob("*_checks.py"))}
-    page = re.findall(r'^```python title="(\w+\.py)"\n(.*?)^```$', PAGE.read_text(), re.MULTILINE | re.DOTALL)
-    return {**found, **dict(page)}
+    for page in PAGES:
+        found |= re.findall(r'^```python title="(\w+\.py)"\n(.*?)^```$', page.read_text(), re.MULTILINE | re.DOTALL)
+    return found
 
 
 def lines(folder: Path, log: str) -> list[list[dict[str, Any]]]:
@@ -250,21 +271,19 @@ def main() -> int:
     parser.add_argument("--markdown", type=Path, help="file for the table")
     options = parser.parse_args()
     build, checkout = options.build.absolute(), options.torchtitan and options.torchtitan.absolute()
-    only, place = tuple(options.only or ()), ("environment", HERE / "requirements.txt")
-    if checkout:
-        only, place = ("torchtitan",), ("environment-torchtitan", HERE / "requirements-torchtitan-main.txt")
+    only = ("torchtitan",) if checkout else tuple(options.only or ())
     chosen = [job for job in JOBS if not only or job.script.startswith(only)]
-    runner = Runner(environment(build / place[0], place[1], first="torch"), build, checkout)
+    runners = Runners(build, checkout)
     results = []
     for number, job in enumerate(chosen):
         say(f"{job.script}: {job.what}")
-        results.append(runner.run(number, job))
+        results.append(runners.of(job.script).run(number, job))
         say("\n".join(results[-1].failures) or f"exact, {results[-1].seconds:.0f} s")
     failed = []
     for name, text in programs().items():
         if only and not name.startswith(only):
             continue
-        problem = runner.program(name, text)
+        problem = runners.of(name).program(name, text)
         failed += [problem] if problem else []
         say(problem or f"{name}: ran")
     table = markdown(results)

@@ -36,7 +36,12 @@ def main() -> None:
     if "RANK" in os.environ:
         options.log = options.log.with_name(f"{options.log.stem}-{os.environ['RANK']}.jsonl")
     cells = DataModule(
-        options.folder / "plates", batch_key="plate", labels_key="cell_type", model=kind, batch_size=64, seed=1
+        options.folder / "plates",
+        batch_key="plate",
+        labels_key="cell_type",
+        model=kind,
+        batch_size=128 // ranks,
+        seed=1,
     )
     scvi.settings.seed = 0
     made = {"datamodule": cells} if kind == "SCANVI" else {}

@@ -250,8 +250,8 @@ class DataModule(Described, LightningDataModule):  # type: ignore[misc]
     def set_library_prior(self, model: Any) -> None:
         """Gives a model the prior of library sizes: for `use_observed_lib_size=False`, which is LinearSCVI's default.
 
-        It is mean and variance of the logarithms of the cells' sums in each batch. A model that is made of an AnnData has
-        it; one that is made of the registry has 0 and 1 in its place. All counts are read once.
+        It is mean and variance of the logarithms of the cells' sums in each batch. A model that is made of an AnnData
+        has it; one that is made of the registry has 0 and 1 in its place. All counts are read once.
 
         Args:
             model: one that is not trained yet.
