@@ -109,7 +109,7 @@ def open(
     if kind == "raw" and format is None:
         for file in paths[:_LOOKED_AT]:
             if isinstance(file, str):
-                refuse_in_place(file)
+                refuse_in_place(file, has_type=dtype is not None)
     _check_of_kind(kind, dtype, column, paths[0] if format is None and is_remote else None)
     opened_anew = tuple(absolute(each) for each in paths)
     return _open_kind(kind, opened_anew, _descr(dtype), checks, kept, paths, column or "")

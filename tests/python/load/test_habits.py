@@ -129,6 +129,14 @@ def test_compressed_files_are_no_tokens(tmp_path: Path, view: Any) -> None:
         penstock.open(tmp_path / "*.bin*", dtype="u1")
 
 
+def test_text_is_no_tokens(tmp_path: Path) -> None:
+    for name in ("docs.jsonl", "docs.csv", "docs.TXT"):
+        (tmp_path / name).write_text('{"text": "some words"}\n')
+        with pytest.raises(penstock.InvalidArgumentError, match=f"text, not tokens: .*penstock write .*{name} --token"):
+            penstock.open(tmp_path / name)
+        assert penstock.open(tmp_path / name, dtype="u1").records == 23
+
+
 def test_bare_tokens_of_a_store_of_ones_own(tmp_path: Path, view: Any) -> None:
     (tmp_path / "train.bin").rename(tmp_path / "a.tok")
     store = Own(tmp_path)

@@ -14,7 +14,7 @@ import numpy as np
 import penstock
 import pytest
 from _datasets import LENGTHS, NUMBERS, compact, ids, opaque, raw_tokens
-from _views import ask, cells, get, lines, one_long, refusal, serving
+from _views import ATTACK, ask, cells, get, lines, one_long, refusal, serving
 from penstock._view import exhibit, reading
 from penstock._view.sorting import order_of
 
@@ -213,6 +213,26 @@ def test_ids_are_found_where_they_stand(tmp_path: Path, monkeypatch: pytest.Monk
         assert "type what" in refusal(server, "search", look="ids", text=" ")
 
 
+@pytest.mark.parametrize("piece", [1 << 20, 16])
+def test_cells_are_found_by_a_genes_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece: int) -> None:
+    monkeypatch.setattr(reading, "_RECORDS", piece)
+    dataset = cells(tmp_path)
+    genes = [cell["gene"].tolist() for cell in dataset.documents()]
+    with serving(dataset) as server:
+        for text, case in (("GENE17", 0), (" gene17 ", 1)):
+            hits, end = found(server, look="text", text=text, case=case)
+            assert {hit["document"]: hit["record"] for hit in hits} == first_places(genes, [17]) and end["all"]
+            assert all(hit["text"] == "GENE17" for hit in hits)
+        at = genes[hits[0]["document"]].index(17)
+        beside = [f"GENE{gene}" if gene else ATTACK for gene in genes[hits[0]["document"]]]
+        assert hits[0]["before"].split() == " ".join(beside[max(at - 3, 0) : at]).split()
+        assert hits[0]["after"].split() == beside[at + 1 : at + 4]
+        hits, _ = found(server, look="text", text="GENE17", where="line = 'A549'")
+        assert {hit["document"] for hit in hits} == {n for n in first_places(genes, [17]) if n % 2 == 0}
+        assert "no gene is called GENE1x" in refusal(server, "search", look="text", text="GENE1x")
+        assert "is GENE1 or GENE10 or GENE11 or" in refusal(server, "search", look="text", text="ene1", case=0)
+
+
 @pytest.mark.parametrize("piece", [1 << 20, 512])
 def test_long_documents_and_streams_are_searched_in_pieces(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece: int
@@ -378,6 +398,10 @@ def test_rows_of_training_are_those_of_a_loader(tmp_path: Path) -> None:
         )
         seen = ask(server, "sees", **{"as": "windows", "window": 64, "document": first})
         assert first in [span["document"] for span in seen["spans"]]
+        before = sum(len(each["tokens"]) for each in rows[:first])
+        for record in (0, len(rows[first]["tokens"]) - 1):
+            seen = ask(server, "sees", **{"as": "windows", "window": 4, "document": first, "record": record})
+            assert seen["index"] == (before + record) // 4
         assert "there is no row" in refusal(server, "sees", index=10**6)
         assert "must be one of" in refusal(server, "sees", **{"as": "heaps"})
 

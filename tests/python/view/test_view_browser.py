@@ -318,6 +318,39 @@ def test_training_is_shown_as_a_loader_gives_it(tab: Browser, dataset: penstock.
         assert texts(tab, "#content > .text b.border")
 
 
+def test_training_marks_what_the_address_marks(tab: Browser, tmp_path: Path) -> None:
+    dataset, tokens = one_long(tmp_path)
+    marked = "[...document.querySelectorAll('#content .hit')].map((each) => +each.dataset.id)"
+    with serving(dataset) as server:
+        place = {"kind": "document", "index": 1, "form": "training", "mark": 9000, "mark_records": 5}
+        show(tab, server, **place, **{"as": "windows", "row_window": 64})
+        tab.until(f"document.getElementById('reader').dataset.training === 'windows {9003 // 64}'")
+        assert tab.do(marked) == tokens[9003:9008].tolist()
+        click(tab, "#sees-after")
+        tab.until(f"document.getElementById('reader').dataset.training === 'windows {9003 // 64 + 1}'")
+        assert tab.do(marked) == []
+        show(tab, server, **{**place, "mark": 7}, **{"as": "padded", "row_window": 64})
+        tab.until("document.getElementById('reader').dataset.training === 'padded 1'")
+        assert tab.do(marked) == tokens[10:15].tolist()
+        show(tab, server, kind="window", window=100, index=3, form="training", mark=330, mark_records=2, row_window=100)
+        tab.until("document.getElementById('reader').dataset.training === 'windows 3'")
+        assert tab.do(marked) == tokens[330:332].tolist()
+
+
+def test_a_gene_is_looked_for_among_cells(tab: Browser, tmp_path: Path) -> None:
+    with serving(cells(tmp_path)) as server:
+        show(tab, server, tab="search")
+        tab.until("document.getElementById('look-said').textContent.startsWith('It stops')")
+        assert (
+            texts(tab, "#look-in option")[0] == "genes" and tab.do("document.getElementById('look-in').value") == "text"
+        )
+        fill(tab, "look", look_text="GENE17")
+        tab.until("document.getElementById('hits').dataset.ready")
+        assert set(texts(tab, "#hits mark")) == {"GENE17"}
+        click(tab, "#hits button")
+        tab.until("document.getElementById('reader').dataset.ready?.startsWith('document ')")
+
+
 # ---- steps, charts, two datasets
 
 
