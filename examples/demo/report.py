@@ -166,7 +166,7 @@ def drawn(s: Settings, runs: dict[str, Run], colors: dict[str, str]) -> Any:
 
     losses = {name: run.step_losses() for name, run in runs.items()}
     figure, (top, bottom) = pyplot.subplots(
-        2, 1, figsize=(6.2, 5.6), sharex=True, height_ratios=[3, 1], layout="constrained", dpi=160
+        2, 1, figsize=(6.2, 6.1), sharex=True, height_ratios=[3, 1], layout="constrained", dpi=160
     )
     reference = zip(*sorted(losses["reference"].items()), strict=True)
     top.plot(*reference, color=colors["reference"], lw=7, label="never killed, 4 processes")
@@ -193,7 +193,7 @@ def drawn(s: Settings, runs: dict[str, Run], colors: dict[str, str]) -> Any:
         axes.axvspan(s.second_stage_at + 0.5, s.steps, color="0.5", alpha=0.1, lw=0)
     top.annotate(
         "second stage of the mixture",
-        (s.second_stage_at + 0.5, 0.6),
+        (s.second_stage_at + 0.5, 0.93),
         (4, 0),
         ("data", "axes fraction"),
         "offset points",

@@ -61,15 +61,15 @@ def refuse_content(path: str) -> None:
 
 
 def refuse_in_place(path: str, *, has_type: bool) -> None:
-    """The same for a file that is to be opened as bare tokens; by its name too, unless `has_type`: the user says a type.
+    """The same for a file that is to be opened as bare tokens; by its name too, unless the user says a type.
 
     Raises:
         InvalidArgumentError: it begins so, or is text; the message has what to do.
     """
     if not has_type and Path(path).suffix.lower() in _TEXT:
         raise InvalidArgumentError(
-            f"{path}: text, not tokens: make a dataset of it first, by `penstock write {path} --tokenizer tokenizer.json "
-            '--out corpus/`; format="raw" (--format raw) if these bytes are tokens'
+            f"{path}: text, not tokens: make a dataset of it first, by `penstock write {path} --tokenizer "
+            'tokenizer.json --out corpus/`; format="raw" (--format raw) if these bytes are tokens'
         )
     known = _known(path)
     if known is not None:
