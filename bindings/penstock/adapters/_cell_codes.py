@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,11 +40,19 @@ class Coded:
         return found.astype(np.int64)
 
     def codes_of(self, stored: Any) -> Any:
-        """Codes of a tensor [rows] of stored values: int64 [rows]."""
+        """Codes of a tensor [rows] of stored values: int64 [rows, 1]."""
         import torch
 
-        table = torch.from_numpy(self.table)
-        return table[stored.long() + 1] if self.is_category else torch.searchsorted(table, stored.to(table.dtype))
+        table = self._tensor
+        if self.is_category:
+            return table[stored.long() + 1, None]
+        return torch.searchsorted(table, stored.to(table.dtype))[:, None]
+
+    @functools.cached_property
+    def _tensor(self) -> Any:
+        import torch
+
+        return torch.from_numpy(self.table)
 
 
 def coded(argument: str, name: str, dataset: Dataset, cells: Numbers | None) -> Coded:
