@@ -8,6 +8,7 @@
 #include "core/rows/source.h"
 #include "core/rows/sub_view.h"
 #include "layout/dataset.h"
+#include "layout/dataset/dataset_files.h"
 #include "layout/documents/opaque_entries.h"
 #include "layout/foreign/field_arrays.h"
 #include "layout/formats.h"
@@ -268,6 +269,8 @@ void add_answers(DatasetClass& type) {
       .def(
           "data_path", [](const Dataset& dataset, std::size_t shard) { return dataset.shards.at(shard).data.path(); },
           py::arg("shard"), "Where the entries of a shard lie.")
+      .def("task_json", &layout::task_of, py::call_guard<Unlocked>(), py::arg("shard"),
+           "What the writer of a shard says that it was made from; null where its shard.json is not there.")
       .def("shards", [](const Dataset& dataset) {
         py::list shards;
         for (const Shard& shard : dataset.shards) shards.append(shard_tuple(shard));

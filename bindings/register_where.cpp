@@ -96,6 +96,7 @@ void register_where(py::module_& module, const std::shared_ptr<LocalStore>& loca
            py::arg("dataset"), py::arg("condition"))
       .def_property_readonly("documents", &Choosing::documents)
       .def_property_readonly("condition", &Choosing::condition, "One text for all ways to write it.")
+      .def_property_readonly("texts", &Choosing::texts, "(column, text) that a category is compared with by =, <>, in.")
       .def("look", &Choosing::look, py::call_guard<Unlocked>(), py::arg("first"), py::arg("count"),
            "Looks at some documents, multiples of 64; any thread.")
       .def(

@@ -97,14 +97,14 @@ struct WithoutGil {
 };
 using OwnedWriter = std::unique_ptr<PythonWriter, WithoutGil>;
 
-// (names, columns as JSON, categories of each, values of each)
-using FeatureTuple =
-    std::tuple<std::vector<std::string>, std::string, std::vector<layout::Categories>, std::vector<py::buffer>>;
+// (names, columns as JSON, categories of each, values of each, what is kept beside them as JSON)
+using FeatureTuple = std::tuple<std::vector<std::string>, std::string, std::vector<layout::Categories>,
+                                std::vector<py::buffer>, std::string>;
 
 std::optional<writer::FeatureTable> table_of(const std::optional<FeatureTuple>& given) {
   if (!given) return std::nullopt;
-  const auto& [names, columns, categories, values] = *given;
-  writer::FeatureTable features{names, {}, categories, {}};
+  const auto& [names, columns, categories, values, task] = *given;
+  writer::FeatureTable features{names, {}, categories, {}, task};
   if (columns != "[]") features.columns = layout::parse_column_types(columns);
   for (const py::buffer& column : values) {
     const py::buffer_info info = column.request();

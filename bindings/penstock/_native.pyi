@@ -600,6 +600,10 @@ class Dataset:
         Values [first, first + count) of a column, as they are given out: [count, dims…].
         """
     def shards(self) -> list: ...
+    def task_json(self, shard: typing.SupportsInt | typing.SupportsIndex) -> str:
+        """
+        What the writer of a shard says that it was made from; null where its shard.json is not there.
+        """
     @property
     def codec_json(self) -> str: ...
     @property
@@ -1019,6 +1023,11 @@ class Choosing:
         """
     @property
     def documents(self) -> int: ...
+    @property
+    def texts(self) -> list[tuple[str, str]]:
+        """
+        (column, text) that a category is compared with by =, <>, in.
+        """
 
 class ChoosingWindows:
     """
@@ -1504,6 +1513,7 @@ class DatasetWriter:
             str,
             collections.abc.Sequence[collections.abc.Sequence[str]],
             collections.abc.Sequence[typing_extensions.Buffer],
+            str,
         ]
         | None,
     ) -> None: ...
@@ -1765,6 +1775,7 @@ def check_features(
         str,
         collections.abc.Sequence[collections.abc.Sequence[str]],
         collections.abc.Sequence[typing_extensions.Buffer],
+        str,
     ],
 ) -> None:
     """
@@ -1801,6 +1812,7 @@ def commit(
         str,
         collections.abc.Sequence[collections.abc.Sequence[str]],
         collections.abc.Sequence[typing_extensions.Buffer],
+        str,
     ]
     | None = None,
     numbers: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] | None = None,
@@ -2236,6 +2248,7 @@ def write_features(
         str,
         collections.abc.Sequence[collections.abc.Sequence[str]],
         collections.abc.Sequence[typing_extensions.Buffer],
+        str,
     ],
 ) -> str:
     """

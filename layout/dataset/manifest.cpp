@@ -18,7 +18,7 @@ using nlohmann::json;
 using nlohmann::ordered_json;
 
 constexpr std::size_t kMaxSmallJsonBytes = 64U << 10;
-constexpr std::size_t kMaxTaskBytes = 1U << 20;
+constexpr std::size_t kMaxTaskBytes = 8U << 20;
 constexpr std::size_t kMaxFieldsBytes = 1U << 20;
 
 // What a caller gave is no corruption of a file.

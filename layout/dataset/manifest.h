@@ -110,7 +110,7 @@ std::string check_tokenizer(std::string_view json);
 /// What a tokenizer says of its ids: a canonical text without the member "engine", which says who computed them.
 std::string tokenizer_of_ids(const std::string& canonical);
 
-/// Throws InvalidArgument unless `json` is JSON of at most 1 MiB; returns its canonical text.
+/// Throws InvalidArgument unless `json` is JSON of at most 8 MiB; returns its canonical text.
 std::string check_task(std::string_view json);
 
 }  // namespace penstock::layout

@@ -154,6 +154,9 @@ class Binder {
     if (type.is_category) {
       const auto* const text = std::get_if<std::string>(&literal.value);
       if (text == nullptr) refuse_types(type, literal);
+      if (condition.comparison == Comparison::Equal || condition.comparison == Comparison::Unequal) {
+        bound.texts = {*text};
+      }
       auto truths = std::make_shared<Truths>(1, std::uint8_t{0});
       by_name(bound, *truths,
               [&](const std::string& name) { return holds(condition.comparison, order_of_texts(name, *text)); });
@@ -189,6 +192,7 @@ class Binder {
         return std::binary_search(texts.begin(), texts.end(), name) != condition.is_negated;
       });
       bound.codes = std::move(truths);
+      bound.texts = std::move(texts);
     } else {
       bound.values = is_one_of(type.type, numbers, condition.is_negated);
     }

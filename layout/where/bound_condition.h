@@ -35,6 +35,7 @@ struct BoundCondition {
   std::shared_ptr<const Ranks> other_ranks = {};
   Comparison comparison = Comparison::Equal;
   bool is_always = false;
+  std::vector<std::string> texts = {};  // that `column`, a category, is compared with by =, <> or in
 };
 
 /// Its documents have metadata of their own, which conditions do not know.

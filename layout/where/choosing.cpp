@@ -219,6 +219,18 @@ void Choosing::look(std::uint64_t first, std::uint64_t count) {
   }
 }
 
+std::vector<std::pair<std::string, std::string>> Choosing::texts() const {
+  std::vector<std::pair<std::string, std::string>> found;
+  std::vector<const BoundCondition*> left{&condition_};
+  while (!left.empty()) {
+    const BoundCondition& each = *left.back();
+    left.pop_back();
+    for (auto part = each.parts.rbegin(); part != each.parts.rend(); ++part) left.push_back(&*part);
+    for (const std::string& text : each.texts) found.emplace_back(dataset_->columns[each.column].name, text);
+  }
+  return found;
+}
+
 Chosen Choosing::chosen() {
   return {std::move(words_), documents()};
 }

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace penstock::layout {
@@ -27,6 +28,9 @@ class Choosing {
   [[nodiscard]] std::uint64_t documents() const noexcept;
   /// The condition as it was parsed, see condition_text().
   [[nodiscard]] const std::string& condition() const noexcept { return text_; }
+
+  /// (column, text) of each text that a category is compared with by =, <> or in.
+  [[nodiscard]] std::vector<std::pair<std::string, std::string>> texts() const;
 
   /// Looks at documents [first, first + count), each once; `first` is a multiple of 64, and so is `count` but for the
   /// last ones. Several threads may at once, at other documents. Throws NotFound, IoError, Corruption; InvalidArgument

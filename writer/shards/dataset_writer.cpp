@@ -347,6 +347,7 @@ std::string write_dataset(const std::string& path, const FeatureTable& features)
   options.format.codec_json = kRawCodecJson;
   options.format.columns = features.columns;
   options.categories = features.categories;
+  options.task_json = features.task_json;
   options.shard_bytes = UINT64_MAX;
   DatasetWriter writer(path, options);
   std::string entries;

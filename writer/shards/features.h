@@ -20,6 +20,7 @@ struct FeatureTable {
   ValueTypes columns;
   std::vector<layout::Categories> categories;
   std::vector<std::vector<std::byte>> values;
+  std::string task_json = "null";  // any JSON: what is kept of the features beside their values
 };
 
 /// Throws InvalidArgument for no names, empty ones, a name that is there twice, and categories that cannot be.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -69,6 +71,11 @@ class Features:
         columns: Columns = self._dataset.columns
         return columns
 
+    @cached_property
+    def _note(self) -> Any:
+        """What was kept of them beside names and columns, see Noted; None: nothing."""
+        return json.loads(self._dataset._native.task_json(0))
+
     def __len__(self) -> int:
         """How many there are."""
         return int(self._dataset.spans)
@@ -78,11 +85,26 @@ class Features:
         return f"Features({counted(len(self), 'feature')}, {self.columns!r})"
 
 
-FeatureTuple = tuple[list[str], str, list[list[str]], list[Any]]
+FeatureTuple = tuple[list[str], str, list[list[str]], list[Any], str]
+
+
+@dataclass
+class Noted:
+    """Features with what is kept beside them, in their shard.json: it goes wherever they are copied to.
+
+    Attributes:
+        columns: names and columns, as a mapping.
+        note: any JSON of at most 8 MiB.
+    """
+
+    columns: dict[str, Any] = field(default_factory=dict)
+    note: Any = None
 
 
 def feature_table(given: Any) -> FeatureTuple | None:
-    """What `features=` of a writer says, for the native side: names, types, categories and values of each column.
+    """What `features=` of a writer says, for the native side.
+
+    These are names, types, categories and values of each column, and what is kept beside them as JSON.
 
     Raises:
         InvalidArgumentError: neither names nor a table of them; names that are empty or there twice; columns of another
@@ -116,7 +138,8 @@ def feature_table(given: Any) -> FeatureTuple | None:
             array = np.ascontiguousarray(_dtype.fit(values, each.dtype, each.name, "feature"))
             categories.append([])
         arrays.append(array)
-    table = [str(name) for name in names], types_json(types), categories, arrays
+    note = given._note if isinstance(given, Features) else given.note if isinstance(given, Noted) else None
+    table = [str(name) for name in names], types_json(types), categories, arrays, json.dumps(note)
     _native.check_features(table)
     return table
 
@@ -132,6 +155,8 @@ class _Categories:
 
 
 def _names_and_columns(given: Any) -> tuple[list[Any], dict[str, Any]]:
+    if isinstance(given, Noted):
+        given = given.columns
     if isinstance(given, Features):
         values = {name: column[:] for name, column in given.columns.items()}
         categories = {name: column._categories for name, column in given.columns.items()}

@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
+
+import numpy as np
 
 from penstock import _native
 from penstock._base.errors import InvalidArgumentError
 from penstock._base.resources import default_threads
+from penstock._base.words import excerpt, quoted, warn_caller
 
 _STEP = 1 << 21  # documents of one call, between two looks at Ctrl-C
 _FAR_STEP = 1 << 18  # of a server, which is asked for one piece at a time by each …
 _FAR_THREADS = 16  # … of so many threads
+_MOST_COMPARED = 10_000  # names of a category among which one is looked for that is meant
 _STEP_WINDOWS = 1 << 20  # documents between two looks at Ctrl-C
 
 
@@ -47,7 +52,30 @@ def choose(dataset: _native.Dataset, condition: Any) -> Choice:
         lambda first: choosing.look(first, min(step, count - first)), firsts, _FAR_THREADS if far else default_threads()
     )
     documents = choosing.chosen()
+    _warn_of_unknown(dataset, choosing.texts, bool(documents.count))
     return Choice(choosing.condition, documents, _native.choice_json(choosing.condition, documents))
+
+
+def _warn_of_unknown(dataset: _native.Dataset, texts: Sequence[tuple[str, str]], some_chosen: bool) -> None:
+    """Says which texts no document has: most are misspelt.
+
+    That a category is known and no document has it is looked for only where nothing is chosen: it is a second look at
+    the column.
+    """
+    for column in dict.fromkeys(column for column, _ in texts):
+        names = dataset.categories(column)
+        if not some_chosen:
+            used = np.unique(dataset.read_column(column, 0, dataset.entries, np.dtype(np.int32)))
+            names = [names[code] for code in used.tolist() if code >= 0]
+        known = set(names)
+        for text in dict.fromkeys(text for each, text in texts if each == column):
+            if text not in known:
+                nearest = get_close_matches(text, names, 1) if len(names) <= _MOST_COMPARED else []
+                meant = f": is {nearest[0]!r:.80} meant?" if nearest else ":"
+                warn_caller(
+                    f"where: no document has {excerpt(column)} = {text!r:.80}{meant} "
+                    f"{'there are' if names else 'no category has a document'} {quoted(names)}".rstrip()
+                )
 
 
 def windows_in(dataset: _native.Dataset, choice: Choice, window: int, lookahead: int) -> _native.Chosen:
