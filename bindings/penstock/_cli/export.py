@@ -100,8 +100,11 @@ def _export_cells(dataset: Any, out: str, as_json: bool) -> None:
     from penstock._places.paths import local_path
 
     with progress(f"writing {out}", as_json, "cells") as update:
-        cells = export_h5ad(dataset, local_path(out), update)
+        lost: list[str] = []
+        cells = export_h5ad(dataset, local_path(out), update, lost)
     notes = [_IN_PLACE] if dataset.kind == "h5ad" else []
+    if lost:
+        notes.append(f"of the imported AnnData, the file has not or otherwise: {', '.join(lost)}")
     with report_of(out):
         if as_json:
             emit_json({"path": out, "cells": cells, "genes": len(dataset.features), "notes": notes})

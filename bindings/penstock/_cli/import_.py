@@ -40,9 +40,12 @@ Examples:
   penstock import 'fineweb_train_*.bin' --begin-of-document 50256 --out corpus/
   penstock import 'part-*.parquet' --column input_ids --metadata url,date --out corpus/
   penstock import plate1.h5ad plate2.h5ad --out cells/ --obs drug,cell_line --obsm X_pca
+  penstock import filtered_feature_bc_matrix.h5 --out cells/
+  penstock import multiome.h5mu --modality rna --out cells/
 """
-_CELLS = {"h5ad": (".h5ad", ".h5", ".hdf5"), "zarr": (".zarr",)}
-_OF_CELLS = ("x", "layers", "obs", "obsm", "join")
+_CELLS = {"h5ad": (".h5ad", ".h5", ".hdf5", ".h5mu"), "zarr": (".zarr",), "mtx": ()}
+_MATRIX = ("matrix.mtx", "matrix.mtx.gz")  # in a folder of 10x
+_OF_CELLS = ("x", "layers", "obs", "obsm", "join", "modality")
 _OF_TOKENS = ("column", "metadata", "dtype", "end_of_document", "begin_of_document", "shard_size")
 _FORMATS = ("raw", "megatron", "datatrove", "olmo", "litdata", "mds", "huggingface", "parquet", "webdataset")
 
@@ -123,13 +126,15 @@ def _names(context: click.Context, option: click.Parameter, value: str | None) -
     help="Cells of several files: exact refuses files whose genes differ; inner keeps the genes that all files have, "
     "outer those that any file has.",
 )
+@click.option("--modality", metavar="NAME", help="Cells: of MuData (.h5mu), the modality that is imported.")
 @heading("Where it runs")
 @ray_option
 @scratch_option
 @bucket_options
 @json_option
 def command(inputs: tuple[str, ...], out: str, as_json: bool, **given: Any) -> None:
-    """Makes a dataset of files of other formats: token files, or AnnData's .h5ad and zarr.
+    """Makes a dataset of files of other formats: token files, or AnnData's .h5ad and zarr, MuData's .h5mu and 10x's
+    .h5 and matrix.mtx.
 
     INPUT is a file, a folder, a glob or, of tokens, an address. Of tokens each document, row or sample becomes a
     document. Of cells each becomes a document of (gene, count) records, with obs as columns and genes as features.
@@ -148,7 +153,10 @@ def _are_cells(inputs: Sequence[str], format: str | None) -> bool:
     if format is not None:
         return format in _CELLS
     endings = tuple(each for suffixes in _CELLS.values() for each in suffixes)
-    found = {Path(each.rstrip("/")).suffix.lower() in endings for each in inputs}
+    found = {
+        Path(each.rstrip("/")).suffix.lower() in endings or any((Path(each) / name).is_file() for name in _MATRIX)
+        for each in inputs
+    }
     if len(found) > 1:
         raise click.UsageError("AnnData and token files: import them apart")
     return found.pop()

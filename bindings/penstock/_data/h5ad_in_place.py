@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from penstock import _native
 from penstock._base.errors import CorruptionError, InvalidArgumentError, NotFoundError
+from penstock._base.words import excerpt
 from penstock._data.anndata.arrays import reading
 from penstock._data.anndata.categories import MOST_STRINGS
 from penstock._data.anndata.columns import type_of
@@ -32,6 +33,28 @@ _MOST_EXACT = 1 << 53  # of integers that f8 holds
 _MOST_NAME = 255  # bytes of a column's name
 
 
+class Which(NamedTuple):
+    """What of each file is opened.
+
+    Attributes:
+        x: where the counts are: "X", "raw" or "layers/NAME".
+        modality: of MuData, which of them.
+    """
+
+    x: str = "X"
+    modality: str | None = None
+
+    @property
+    def matrix(self) -> str:
+        """The member that has them."""
+        return "raw/X" if self.x == "raw" else self.x
+
+    @property
+    def var(self) -> str:
+        """The member with their genes."""
+        return "raw/var" if self.x == "raw" else "var"
+
+
 class FilesInPlace:
     """What datasets that lie in others' files know beside their native part.
 
@@ -39,11 +62,12 @@ class FilesInPlace:
         features: names of var, and the columns of it that all files have and agree on.
     """
 
-    def __init__(self, names: list[str], stamps: Sequence[tuple[str, tuple[int, int]]]) -> None:
+    def __init__(self, names: list[str], stamps: Sequence[tuple[str, tuple[int, int]]], which: Which) -> None:
         """`names` of the genes; `stamps` are (path, stamp) of the files."""
         self._names = names
         self._stamps = list(dict.fromkeys(stamps))
-        self.features: Features = _VarFeatures(self._stamps, names)
+        self._which = which
+        self.features: Features = _VarFeatures(self._stamps, names, which)
 
     def check(self) -> None:
         """Refuses files that were changed since they were opened.
@@ -58,14 +82,15 @@ class FilesInPlace:
     @staticmethod
     def joined(parts: Sequence[FilesInPlace]) -> FilesInPlace:
         """Of several datasets as one."""
-        return FilesInPlace(parts[0]._names, [each for part in parts for each in part._stamps])
+        stamps = [each for part in parts for each in part._stamps]
+        return FilesInPlace(parts[0]._names, stamps, parts[0]._which)
 
 
 class _VarFeatures(Features):
     """Names and columns of var; the files are read again when columns are asked for."""
 
-    def __init__(self, files: Sequence[tuple[str, tuple[int, int]]], names: list[str]) -> None:
-        self._files = files
+    def __init__(self, files: Sequence[tuple[str, tuple[int, int]]], names: list[str], which: Which) -> None:
+        self._files, self._which = files, which
         self._all_names = tuple(names)
         self._columns: Columns | None = None
 
@@ -79,8 +104,8 @@ class _VarFeatures(Features):
     def _open_columns(self, helper: Helper) -> _native.Dataset:
         path, stamp = self._files[0]
         _check(path, stamp)
-        with _opened(helper, path) as store:
-            var = Frame(path, store.root, "var")
+        with _opened(helper, path, self._which) as store:
+            var = Frame(path, store.root, self._which.var)
             nothing = np.zeros(len(var) + 1, np.uint64)  # genes have values, and no records
             empty = ("|u1", 1, np.zeros(0, np.uint64))
             arrays = _Arrays(nothing, ("gene", *empty), ("count", *empty))
@@ -95,8 +120,8 @@ class _VarFeatures(Features):
         parts = {name: part for name in names if (part := part_of(first.element(name))) is not None}
         for path, stamp in self._files[1:]:
             _check(path, stamp)
-            with _opened(helper, path) as store:
-                var = Frame(path, store.root, "var")
+            with _opened(helper, path, self._which) as store:
+                var = Frame(path, store.root, self._which.var)
                 for name in list(parts):
                     other = part_of(var.element(name)) if name in var.columns else None
                     whole = None if other is None else parts[name].joined(other, slice(None), slice(None))
@@ -105,6 +130,10 @@ class _VarFeatures(Features):
                     else:
                         parts[name] = whole
         return parts
+
+    @property
+    def _note(self) -> Any:
+        return None  # an import notes more than is read in place
 
     def __len__(self) -> int:
         return len(self._all_names)
@@ -132,8 +161,8 @@ class _Look(NamedTuple):
     columns: dict[str, str]
 
 
-def open_h5ad(paths: Sequence[str]) -> tuple[_native.Dataset, FilesInPlace]:
-    """Files as one dataset of cells {gene, count} of their X; columns are those that all have.
+def open_h5ad(paths: Sequence[str], which: Which) -> tuple[_native.Dataset, FilesInPlace]:
+    """Files as one dataset of cells {gene, count} of their X, or what `which` says; columns are those that all have.
 
     Raises:
         NotFoundError: there is none.
@@ -143,42 +172,42 @@ def open_h5ad(paths: Sequence[str]) -> tuple[_native.Dataset, FilesInPlace]:
     """
     paths = [str(Path(path).absolute()) for path in paths]  # wherever the process goes
     with session() as helper:
-        return _open_all(helper, paths)
+        return _open_all(helper, paths, which)
 
 
-def _open_all(helper: Helper, paths: Sequence[str]) -> tuple[_native.Dataset, FilesInPlace]:
-    looks = [_look(helper, path) for path in paths]
+def _open_all(helper: Helper, paths: Sequence[str], which: Which) -> tuple[_native.Dataset, FilesInPlace]:
+    looks = [_look(helper, path, which) for path in paths]
     value = _given(np.result_type(*(look.value for look in looks)))
     columns = _common([look.columns for look in looks])
     for path, look in zip(paths, looks, strict=True):
         rounded = [name for name, kind in columns.items() if kind == "<f8" and look.columns[name][1:] in ("i8", "u8")]
         if rounded:
-            with _opened(helper, path) as store:
+            with _opened(helper, path, which) as store:
                 for name in rounded:
                     if not _is_exact(store.obs, name):
                         del columns[name]
     natives, stamps = [], []
     names: list[str] = []
     for path, look in zip(paths, looks, strict=True):
-        with _opened(helper, path) as store:
-            var = Frame(path, store.root, "var")
+        with _opened(helper, path, which) as store:
+            var = Frame(path, store.root, which.var)
             genes = var.names()
             refuse_twice(var, genes)
             fingerprint = hashlib.blake2b(json.dumps(genes).encode(), digest_size=16).hexdigest()
-            arrays = _arrays(store, len(genes))
+            arrays = _arrays(store, len(genes), which.matrix)
             natives.append(_open_native(path, look.stamp, arrays, value, store.obs, columns, fingerprint))
         _check(path, look.stamp)
         stamps.append((path, look.stamp))
         names = names or genes
-    return _native.concatenate(natives), FilesInPlace(names, stamps)
+    return _native.concatenate(natives), FilesInPlace(names, stamps, which)
 
 
-def _look(helper: Helper, path: str) -> _Look:
+def _look(helper: Helper, path: str, which: Which) -> _Look:
     stamp = _stamp(path)
-    with _opened(helper, path) as store:
+    with _opened(helper, path, which) as store:
         obs = store.obs
         kinds = {name: kind for name in obs.columns if (kind := _kind(obs, name)) is not None}
-        return _Look(stamp, np.dtype(_x(store)["data"].dtype), kinds)
+        return _Look(stamp, np.dtype(_x(store, which.matrix)["data"].dtype), kinds)
 
 
 def _stamp(path: str) -> tuple[int, int]:
@@ -196,10 +225,10 @@ def _check(path: str, stamp: tuple[int, int]) -> None:
 
 
 @contextmanager
-def _opened(helper: Helper, path: str) -> Iterator[Store]:
+def _opened(helper: Helper, path: str, which: Which) -> Iterator[Store]:
     """The file; whatever is raised meanwhile is one error that names it."""
     with reading(path):
-        store = Store(path, "h5ad", helper)
+        store = Store(path, "h5ad", helper, which.modality)
         try:
             yield store
         finally:
@@ -257,36 +286,39 @@ def _open_native(
     )
 
 
-def _x(store: Store) -> Any:
-    """The group X of compressed rows."""
-    x = store.root.get("X")
+def _x(store: Store, name: str) -> Any:
+    """The group X, or another, of compressed rows."""
+    x = store.root.get(name)
     encoding = "" if x is None else str(x.attrs.get("encoding-type", ""))
     if x is None or encoding != "csr_matrix":
         kinds = {"csc_matrix": "compressed columns", "array": "dense"}
         what = "is not there" if x is None else f"is {kinds.get(encoding, encoding or 'of a layout that is not read')}"
-        raise InvalidArgumentError(f"{store.path}: X {what}; only compressed rows (CSR) are read in place: {_INSTEAD}")
+        layers = "" if x is not None else f" (there are layers {', '.join(store.names_in('layers')) or 'none'})"
+        raise InvalidArgumentError(
+            f"{store.path}: {excerpt(name)} {what}{layers}; only compressed rows (CSR) are read in place: {_INSTEAD}"
+        )
     return x
 
 
-def _arrays(store: Store, genes: int) -> _Arrays:
-    x = _x(store)
+def _arrays(store: Store, genes: int, name: str) -> _Arrays:
+    x = _x(store, name)
     rows, columns = (int(each) for each in x.attrs["shape"])
     starts = np.asarray(x["indptr"])
     if starts.dtype.kind not in "iu" or rows != len(store.obs) or columns != genes or starts.shape != (rows + 1,):
         raise CorruptionError(
-            f"{store.path}: X is {rows:,} × {columns:,} with starts of rows {list(starts.shape)} of {starts.dtype}, "
-            f"obs has {len(store.obs):,} and var {genes:,}"
+            f"{store.path}: {name} is {rows:,} × {columns:,} with starts of rows {list(starts.shape)} of "
+            f"{starts.dtype}, obs has {len(store.obs):,} and var {genes:,}"
         )
     stored, last = int(x["indices"].shape[0]), int(starts[-1])
     if int(x["data"].shape[0]) != stored or not 0 <= last <= stored:
         raise CorruptionError(
-            f"{store.path}: X/indptr ends at {last:,}; there are {stored:,} indices and "
+            f"{store.path}: {name}/indptr ends at {last:,}; there are {stored:,} indices and "
             f"{int(x['data'].shape[0]):,} data"
         )
     return _Arrays(
         starts.astype(np.uint64),
-        ("gene", *_place(store.path, "X/indices", x["indices"])),
-        ("count", *_place(store.path, "X/data", x["data"])),
+        ("gene", *_place(store.path, f"{name}/indices", x["indices"])),
+        ("count", *_place(store.path, f"{name}/data", x["data"])),
     )
 
 

@@ -45,6 +45,8 @@ def open(
     dtype: npt.DTypeLike | None = None,
     format: str | None = None,
     column: str | None = None,
+    x: str | None = None,
+    modality: str | None = None,
     storage: Storage | None = None,
     store: Any = None,
     cache: PathLike | None = None,
@@ -66,6 +68,8 @@ def open(
             found out. Of addresses, .npy and .bin files are raw, a .idx file Megatron's, .ds datatrove's, and an
             index.json is of MDS or litdata; others are datasets of penstock.
         column: of MDS, the one that has the tokens; by default that called tokens or input_ids.
+        x: of .h5ad and .h5mu files, where the counts are: "X" (the default), "raw" or "layers/NAME".
+        modality: of .h5mu files, which of them.
         storage: how addresses are opened.
         store: what the paths lie in, as its keys: a store of obstore, a filesystem of fsspec, or an object of your own
             whose methods are called by several threads at once: `size(path)`; `list(prefix)`, the keys that begin so,
@@ -111,8 +115,9 @@ def open(
             if isinstance(file, str):
                 refuse_in_place(file, has_type=dtype is not None)
     _check_of_kind(kind, dtype, column, paths[0] if format is None and is_remote else None)
+    _check_of_cells(kind, x, modality)
     opened_anew = tuple(absolute(each) for each in paths)
-    return _open_kind(kind, opened_anew, _descr(dtype), checks, kept, paths, column or "")
+    return _open_kind(kind, opened_anew, _descr(dtype), checks, kept, paths, column or "", x or "X", modality)
 
 
 def _only_kind(paths: Sequence[str | Address], format: str | None) -> str:
@@ -133,6 +138,14 @@ def _check_of_kind(kind: str, dtype: npt.DTypeLike | None, column: str | None, g
         raise InvalidArgumentError(f"column {column!r}: {kind} datasets have none of MDS to choose")
 
 
+def _check_of_cells(kind: str, x: str | None, modality: str | None) -> None:
+    if kind != "h5ad" and (x is not None or modality is not None):
+        named = f"x={x!r}" if x is not None else f"modality={modality!r}"
+        raise InvalidArgumentError(f"{named}: is of .h5ad and .h5mu files, this is {kind}")
+    if x is not None and x not in ("X", "raw") and not (x.startswith("layers/") and len(x) > len("layers/")):
+        raise InvalidArgumentError(f"x={x!r:.80}: must be 'X', 'raw' or 'layers/NAME'")
+
+
 def _opened(
     kind: str,
     paths: Sequence[str | Address],
@@ -141,6 +154,8 @@ def _opened(
     cache: Cache | None,
     reopen: Any,
     column: str,
+    x: str,
+    modality: str | None,
 ) -> Dataset:
     addresses = far_of(paths)
     names = [name_of(each) for each in paths]
@@ -157,9 +172,9 @@ def _opened(
         return Dataset(_native.open_as(kind, names, descr, checks, stores, column), reopen)
     if addresses:
         raise InvalidArgumentError(f"{addresses[0].path}: .h5ad files are opened in place on this machine alone")
-    from penstock._data.h5ad_in_place import open_h5ad
+    from penstock._data.h5ad_in_place import Which, open_h5ad
 
-    native, files = open_h5ad(names)
+    native, files = open_h5ad(names, Which(x, modality))
     return Dataset(native, reopen, files)
 
 
@@ -207,10 +222,12 @@ def _open_kind(
     cache: Cache | None = None,
     paths: Sequence[str | Address] | None = None,
     column: str = "",
+    x: str = "X",
+    modality: str | None = None,
 ) -> Dataset:
     """`absolute` is what another process opens; `paths`, if given, what this one does."""
-    reopen = (_open_kind, (kind, tuple(absolute), descr, checks, cache, None, column))
-    return _opened(kind, absolute if paths is None else paths, descr, checks, cache, reopen, column)
+    reopen = (_open_kind, (kind, tuple(absolute), descr, checks, cache, None, column, x, modality))
+    return _opened(kind, absolute if paths is None else paths, descr, checks, cache, reopen, column, x, modality)
 
 
 def _kind_of(path: str) -> str:
@@ -220,6 +237,8 @@ def _kind_of(path: str) -> str:
         elif Path(path).name == _MANIFEST:
             raise InvalidArgumentError(f"{path}: the manifest of a dataset: give its folder, {Path(path).parent}")
         kind = _native.recognise_format(path)
+    if kind is not None and path.lower().endswith(".h5mu"):
+        return "h5ad"  # of which it has several
     if kind is None:
         raise NotFoundError(errno.ENOENT, f"{path}: no such file or folder", path)
     return kind
@@ -236,8 +255,8 @@ def _refuse_foreign_folder(path: str) -> None:
         raise InvalidArgumentError(f"{path}: its {_INDEX} lists neither shards of MDS nor chunks of litdata")
     if _is_zarr(folder):
         raise InvalidArgumentError(
-            f"{path}: a zarr store, which is not read in place: `penstock import` it, or load it with "
-            "penstock.CollectionLoader"
+            f"{path}: a zarr store, whose chunks only zarr reads: `penstock import` it, or load it in place with "
+            "penstock.CollectionLoader; cells of AnnData by penstock.Collection.from_anndatas"
         )
     if extension := _token_extension(path):
         raise InvalidArgumentError(

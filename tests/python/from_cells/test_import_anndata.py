@@ -217,8 +217,8 @@ def test_joins_are_those_of_anndata(tmp_path: Path, join: str, kind: str) -> Non
     done = penstock.import_anndata(paths, tmp_path / "d", join=join)
     assert ("X" in done.columns) == (kind == "dense without zeros")
     found = penstock.open(tmp_path / "d").to_anndata()
-    expected = anndata.concat([one, two], join=join, fill_value=0)[:, found.var_names]
-    assert set(found.var_names) == set(expected.var_names)
+    expected = anndata.concat([one, two], join=join, fill_value=0)
+    assert found.var_names.tolist() == expected.var_names.tolist()
     assert same(found.X, expected.X)
     assert found.obs_names.tolist() == expected.obs_names.tolist()
     assert found.var["size"].tolist() == [len(name) for name in found.var_names]
@@ -238,7 +238,6 @@ def test_a_glob_is_its_files_in_order(tmp_path: Path) -> None:
 def test_round_trip(expected: Path, tmp_path: Path) -> None:
     made, dataset = make(), penstock.open(expected)
     assert main(["export", str(expected), "--to", "h5ad", "--out", str(tmp_path / "back.h5ad")]) == 0
-    made.obs["some"] = made.obs["some"].astype("f4")
     made.obs["line"] = made.obs["line"].astype("category")
     for back in (anndata.read_h5ad(tmp_path / "back.h5ad"), dataset.to_anndata()):
         assert (back.X.format, back.X.dtype) == ("csr", np.float32)
@@ -273,8 +272,9 @@ def test_what_is_left_out_is_named(tmp_path: Path) -> None:
     made.layers["other"] = made.X.copy()
     made.raw = made.copy()
     done = penstock.import_anndata(write(made, tmp_path / "a.h5ad"), tmp_path / "d", obs=["plate"], obsm=["X_pca"])
-    for name in ("uns/pca", "obsp/distances", "varm/PCs", "varp/links", "layers/other", "raw", "obs/score"):
+    for name in ("obsp/distances", "varp/links", "layers/other", "raw", "obs/score"):
         assert name in done.left_out
+    assert not {"uns/pca", "varm/PCs"} & set(done.left_out)
     assert "obsm/image (name it with obsm)" in done.left_out
 
 
@@ -291,8 +291,10 @@ def test_the_command_imports_and_says_what_is_left_out(tmp_path: Path, capsys: p
     told = json.loads(capsys.readouterr().out)
     assert (told["cells"], told["columns"]) == (CELLS, ["plate", "score", "X_pca"])
     assert main(["export", out, "--to", "h5ad", "--out", str(tmp_path / "b.h5ad"), "--json"]) == 0
-    expected = {"path": str(tmp_path / "b.h5ad"), "cells": CELLS, "genes": GENES, "notes": []}
-    assert json.loads(capsys.readouterr().out) == expected
+    told = json.loads(capsys.readouterr().out)
+    (note,) = told.pop("notes")
+    assert told == {"path": str(tmp_path / "b.h5ad"), "cells": CELLS, "genes": GENES}
+    assert note.startswith("of the imported AnnData, the file has not or otherwise: obs/flag, obs/number")
     assert main(["import", str(tmp_path / "no.h5ad"), "--out", str(tmp_path / "e")]) == 2
     assert "no such file" in capsys.readouterr().err
     assert main([*arguments, "--workers", "1"]) == 2

@@ -108,29 +108,50 @@ def test_the_first_name_that_comes_twice_is_found(tmp_path: Path, monkeypatch: p
 
 
 def test_types_that_an_export_does_not_give_back_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    made = make()
-    made.X.data[5] = 70_000
-    made.obs["stage"] = pandas.Categorical(["late", "early"] * (CELLS // 2), ["early", "late"], ordered=True)
-    made.obs["day"] = pandas.Categorical([3, 1] * (CELLS // 2))
-    made.obs["gone"] = pandas.Categorical([None] * CELLS)  # no category is a number
-    made.var["known"] = pandas.array([True, None] * (made.n_vars // 2), dtype="boolean")
-    made.uns["title"] = "cells"
-    made.varm["loadings"] = np.ones((made.n_vars, 2))
-    path = write(made, tmp_path / "a.h5ad")
-    done = penstock.import_anndata(path, tmp_path / "out")
-    assert done.left_out[-2:] == ["uns/title", "varm/loadings"]
-    assert [each.partition(" (")[0] for each in done.altered] == ["obs/some, var/known", "obs/stage", "obs/day", "X"]
-    assert "float32 comes back as float64, since a count of 65,536 or more makes it u4" in done.altered[-1]
+    paths = []
+    for seed, order in enumerate((["early", "late"], ["late", "early"])):
+        made = make(seed=seed)
+        made.obs["stage"] = pandas.Categorical(["late", "early"] * (CELLS // 2), order, ordered=True)
+        made.obs["day"] = (
+            pandas.Categorical([3.5, 1] * (CELLS // 2)) if seed else pandas.Categorical([3, 1] * (CELLS // 2))
+        )
+        made.obs["gone"] = pandas.Categorical([None] * CELLS)  # no category is a number
+        made.obs["some"] = made.obs["some"] if seed else made.obs["score"]
+        made.obsp["links"] = sparse.eye(CELLS, format="csr")
+        paths.append(write(made, tmp_path / f"{seed}.h5ad"))
+    done = penstock.import_anndata(paths, tmp_path / "out")
+    assert done.left_out[-1] == "obsp/links"
+    assert [each.partition(" (")[0] for each in done.altered] == ["obs/some", "obs/stage", "obs/day"]
     back = penstock.open(tmp_path / "out").to_anndata()  # as it is said
-    assert back.X.dtype == "f8" and back.obs["some"].dtype == "f4" and back.var["known"].dtype.kind == "f"
+    assert back.obs["some"].dtype == "f4"
     assert not back.obs["stage"].cat.ordered and list(back.obs["stage"].cat.categories) == ["early", "late"]
-    assert sorted(back.obs["day"].cat.categories) == ["1", "3"]
-    plain = ["plate", "score", "flag", "number", "line"]
-    fine = penstock.import_anndata(write(make(), tmp_path / "b.h5ad"), tmp_path / "fine", obs=plain)
-    assert fine.altered == []
-    assert main(["import", str(path), str(path), "--out", str(tmp_path / "cli"), "--workers", "1"]) == 0
-    *_, left_out, altered, repeated, names = capsys.readouterr().out.splitlines()
-    assert left_out.startswith("left out: ") and altered.startswith("otherwise after an export: obs/some, var/known (")
-    assert repeated.startswith("note: 1 input has the same cells") and names.startswith(f"note: {CELLS} cells of")
-    assert main(["import", str(path), "--out", str(tmp_path / "json"), "--workers", "1", "--json"]) == 0
+    assert sorted(back.obs["day"].cat.categories) == ["1", "1.0", "3", "3.5"]
+    arguments = ["import", *map(str, paths), "--workers", "1"]
+    assert main([*arguments, "--out", str(tmp_path / "cli")]) == 0
+    *_, left_out, altered = capsys.readouterr().out.splitlines()
+    assert left_out.startswith("left out: ") and altered.startswith("otherwise after an export: obs/some (")
+    assert main([*arguments, "--out", str(tmp_path / "json"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["altered"] == done.altered
+    half = make()
+    half.X.data = half.X.data.astype("f2")
+    done = penstock.import_anndata(write(half, tmp_path / "half.h5ad"), tmp_path / "half")
+    assert done.altered == ["X (float16 comes back as float32)"]
+
+
+def test_fractions_where_counts_are_wanted_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made = make()
+    made.layers["counts"] = made.X.copy()
+    made.X.data = np.log1p(made.X.data)
+    made.raw = made.copy()
+    path = write(made, tmp_path / "a.h5ad")
+    (note,) = penstock.import_anndata(path, tmp_path / "d").notes
+    assert note == (
+        f"{path}: X has fractions, as of normalised or logarithmised values: where counts are wanted, choose another x "
+        "(there are: layers/counts, raw)"
+    )
+    assert main(["import", str(path), "--out", str(tmp_path / "cli")]) == 0
+    assert f"note: {note}" in capsys.readouterr().out
+    assert penstock.import_anndata(path, tmp_path / "e", x="layers/counts").notes == []
+    made.X.data = made.X.data - 1  # scaled: negative values are told of as that
+    (note,) = penstock.import_anndata(write(made, tmp_path / "b.h5ad"), tmp_path / "f").notes
+    assert "values are negative" in note

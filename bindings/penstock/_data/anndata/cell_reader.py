@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +14,12 @@ from penstock import _native
 from penstock._base.errors import InvalidArgumentError
 from penstock._base.resources import memory_bytes
 from penstock._base.words import excerpt
+from penstock._data.anndata.forms import ColumnForm, NotAsNoted, Note, cast_exactly
 from penstock._data.anndata.limits import Limits
-from penstock._data.anndata.members import LAYERS, NAME, X, given_back
+from penstock._data.anndata.members import LAYERS, NAME, VARM, X, given_back
+from penstock._data.anndata.trees import Tree, unpack
 
+T = TypeVar("T")
 LIMITS = Limits()
 _FIRST = 256  # cells that are read before it is known how long their texts are
 
@@ -47,10 +50,14 @@ class CellReader:
         genes: names.
         types: of each matrix: "X", or a layer's name.
         texts: keys of the entries beside the cell's name, as the first entry has them.
+        forms: of columns of obs, as an import noted them; those that the columns still have.
+        var_forms: the same of the features' columns.
+        varm: names of those of the features' columns that are arrays of varm.
+        lost: what an AnnData of these cells does not have of the imported one, or has as another type, in words.
     """
 
-    def __init__(self, dataset: Any) -> None:
-        """Of an opened dataset.
+    def __init__(self, dataset: Any, as_noted: bool = True) -> None:
+        """Of an opened dataset; `as_noted`: types and forms are those that an import noted, if there was one.
 
         Raises:
             InvalidArgumentError: it has no features, or neither genes nor a matrix.
@@ -64,7 +71,9 @@ class CellReader:
         self.features = features
         self.genes: list[str] = list(features._all_names)
         self._fields = _fields_of_matrices(dataset)
-        self.types = {matrix: given_back(dataset.dtype[name]) for matrix, name in self._fields.items()}
+        self._note = Note.of(features._note)
+        noted = self._note if as_noted else Note()
+        stored = {matrix: dataset.dtype[name] for matrix, name in self._fields.items()}
         columns = {name: dataset.columns[name] for name in dataset.columns}
         self._dense = {
             name.removeprefix(LAYERS): name
@@ -73,7 +82,8 @@ class CellReader:
         }
         for matrix in self._fields:
             self._dense.pop(matrix, None)  # records have it: the column is one of obsm
-        self.types.update({matrix: given_back(columns[name].dtype) for matrix, name in self._dense.items()})
+        stored |= {matrix: columns[name].dtype for matrix, name in self._dense.items()}
+        self.types = {name: noted.matrices.get(name) or given_back(dtype) for name, dtype in stored.items()}
         if not self.types:
             raise InvalidArgumentError(f"{dataset.path}: there are no counts: neither records of genes nor a column X")
         self.columns = {name: column for name, column in columns.items() if name not in self._dense.values()}
@@ -84,6 +94,22 @@ class CellReader:
         for name in self.texts:
             if name in self.columns:
                 raise InvalidArgumentError(f"{dataset.path}: {excerpt(name)} is a column, and in the entries too")
+        self.varm = {
+            name for name, column in features.columns.items() if name.startswith(VARM) and len(column.shape) > 1
+        }
+        self.forms, changed = _forms(noted.obs, self.columns, "obs")
+        self.var_forms, of_var = _forms(noted.var, features.columns, "var")
+        self.lost = [*self._note.left_out, *self._note.altered, *changed, *of_var]
+        if not as_noted:
+            self.lost.append("types of the imported AnnData (values were added or changed that these do not hold)")
+
+    def uns(self) -> dict[str, Tree]:
+        """Members of uns, as they lay in the imported file."""
+        return unpack(self._note.uns, self._dataset.path)
+
+    def is_of_obs(self, column: Any) -> bool:
+        """True if a column is of obs; else of obsm, which has arrays."""
+        return column._categories is not None or len(column.shape) == 1
 
     def _keys_of_entries(self) -> list[str]:
         """As the first entry has them, but for the cell's name."""
@@ -129,14 +155,14 @@ class CellReader:
             counts, genes = np.diff(batch.offsets), batch["gene"]
             self._check_genes(genes, counts, indices)
             for matrix, name in self._fields.items():
-                values = batch[name].astype(self.types[matrix])
+                values = cast_exactly(batch[name], np.dtype(self.types[matrix]))
                 cells.sparse[matrix] = (counts, genes, values)
                 if len(self._fields) > 1:  # positions are those of all matrices: 0 says that this one has none there
                     kept = values != 0
                     rows = np.repeat(np.arange(len(counts)), counts)[kept]
                     cells.sparse[matrix] = (np.bincount(rows, minlength=len(counts)), genes[kept], values[kept])
         for matrix, name in self._dense.items():
-            cells.dense[matrix] = batch.columns[name].astype(self.types[matrix])
+            cells.dense[matrix] = cast_exactly(batch.columns[name], np.dtype(self.types[matrix]))
         for name in self.columns:
             cells.columns[name] = batch.columns[name]
         self._read_entries(batch, indices, cells)
@@ -162,6 +188,32 @@ class CellReader:
                 cells.texts[name].append(None if value is None else str(value))
         if not self._has_entries:
             cells.names = [str(index) for index in indices.tolist()]
+
+
+def with_noted_types(dataset: Any, make: Callable[[CellReader], T]) -> T:
+    """What `make` does with a reader of the types that an import noted, or of others where these do not hold them.
+
+    Raises:
+        InvalidArgumentError: as CellReader.
+    """
+    try:
+        return make(CellReader(dataset))
+    except NotAsNoted:
+        return make(CellReader(dataset, as_noted=False))
+
+
+def _forms(
+    noted: Mapping[str, ColumnForm], columns: Mapping[str, Any], where: str
+) -> tuple[dict[str, ColumnForm], list[str]]:
+    """(forms that columns still have, those that are lost in words)."""
+    there = {name: form for name, form in noted.items() if name in columns}
+    fits = {name: form for name, form in there.items() if form.fits(columns[name])}
+    changed = [
+        f"{where}/{excerpt(name)} (changed since the import: {form.kind} then)"
+        for name, form in there.items()
+        if name not in fits
+    ]
+    return fits, changed
 
 
 def _fields_of_matrices(dataset: Any) -> dict[str, str]:

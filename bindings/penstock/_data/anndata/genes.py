@@ -56,7 +56,8 @@ def join_genes(opened: Opened, join: str) -> Genes:
     if join not in JOINS:
         raise InvalidArgumentError(f"join={join!r}: must be one of {', '.join(map(repr, JOINS))}")
     first = opened.var(0)
-    known = dict.fromkeys(_names(first))
+    order = _names(first)  # of the outer join
+    known = dict.fromkeys(order)
     wanted = list(known) if join == "exact" else []
     for source in range(1, len(opened)):
         frame = opened.var(source)
@@ -68,13 +69,21 @@ def join_genes(opened: Opened, join: str) -> Genes:
             there = set(names)
             known = dict.fromkeys(name for name in known if name in there)
         else:
-            known.update(dict.fromkeys(names))
+            order = union(order, names)
+            known = dict.fromkeys(order)
     if not known:
         paths = ", ".join(opened.path(source) for source in range(len(opened)))
         raise InvalidArgumentError(
             f"no gene is in all inputs: {paths:.300}" if join == "inner" else f"{paths:.300}: there are no genes"
         )
     return Genes(list(known), join)
+
+
+def union(names: list[str], others: list[str]) -> list[str]:
+    """Names of both in the order of anndata.concat(join="outer"), which is that of pandas: sorted, unless equal."""
+    if names == others or not others:
+        return names
+    return sorted({*names, *others}) if names else others
 
 
 def _names(frame: Frame) -> list[str]:

@@ -315,6 +315,30 @@ class ArrayNode(Node):
             found += part
         return found
 
+    def whole(self, most: int) -> tuple[tuple[int, ...] | None, Any]:
+        """(shape, [(name of a field or "", values, or a list of texts)]) of an array of any type.
+
+        (None, why) where it is not taken: it has more than `most` bytes, or values of a kind that is not read.
+        """
+        told, data = self._ask("whole", room=min(most, self._file.most))
+        if "why" in told:
+            return None, str(told["why"])
+        shape = tuple(int(each) for each in told["shape"])
+        count = int(np.prod(shape, dtype=object))
+        found: list[tuple[str, Any]] = []
+        at = 0
+        for name, dtype, texts in told["fields"]:
+            if texts is not None:
+                values: Any = [str(each) for each in texts]
+            else:
+                kind = np.dtype(str(dtype))
+                values = np.frombuffer(data, kind, count, at)
+                at += count * kind.itemsize
+            if len(values) != count:
+                raise CorruptionError(f"{self._file.path}: {self._member}: {len(values):,} values for {count:,}")
+            found.append((str(name), values))
+        return shape, found
+
     def place(self) -> tuple[str, int, npt.NDArray[np.int64]]:
         """(why its values do not lie in the file as they are; values of a chunk; byte of the file at which each begins,
         -1 where it is not written). Of an array of one axis."""

@@ -27,7 +27,7 @@ _CPU_S = 2  # of one request, and as much again …
 _CPU_BYTES = 256 << 20  # … for each so many bytes of the file
 _DEPTH = 2  # below a member that is asked for, what is told of at once …
 _MOST_MEMBERS = 512  # … unless a group has more
-_ATTRIBUTES = ("_index", "column-order", "encoding-type", "ordered", "shape")
+_ATTRIBUTES = ("_index", "column-order", "encoding-type", "encoding-version", "ordered", "shape")
 _MOST_LINKS = 16  # that lead to one another; as many as HDF5 follows
 _COMPACT, _CONTIGUOUS, _CHUNKED, _VIRTUAL = range(4)  # h5py.h5d's layouts
 _COPY = "copy all into one file, and give that"
@@ -114,6 +114,30 @@ class Child:
             return {"texts": [str(each) for each in array.asstr()[begin:end]]}, b""
         values = self.numpy.asarray(array[begin:end]).tolist()
         return {"texts": [each.decode() if isinstance(each, bytes) else str(each) for each in values]}, b""
+
+    def _whole(self, node: int, room: int) -> Answer:
+        """All values of an array of any shape, its fields apart where it is of records."""
+        array = self.nodes[node][0]
+        if array.shape is None:
+            return {"why": "has no values"}, b""
+        if array.size * max(1, array.dtype.itemsize) > room:
+            return {"why": f"has more than {room >> 20} MiB"}, b""
+        values = self.numpy.asarray(array[()])
+        fields, data = [], []
+        for name in values.dtype.names or ("",):
+            part = values[name] if name else values
+            if part.dtype.kind in "OSU":
+                flat = part.reshape(-1).tolist()
+                fields.append(
+                    [name, "text", [each.decode() if isinstance(each, bytes) else str(each) for each in flat]]
+                )
+            elif part.dtype.kind in "biufc" and part.dtype.itemsize <= 16:
+                little = self.numpy.ascontiguousarray(part, part.dtype.newbyteorder("<"))
+                fields.append([name, little.dtype.str, None])
+                data.append(little.tobytes())
+            else:
+                return {"why": f"is of type {part.dtype}"}, b""
+        return {"shape": list(values.shape), "fields": fields}, b"".join(data)
 
     def _place(self, node: int) -> Answer:
         """Where the values of an array of one axis lie in the file, or why they do not lie there as they are."""

@@ -10,6 +10,8 @@ X = "X"
 """The matrix of counts, as AnnData and the column of dense ones have it."""
 LAYERS = "layers/"
 """What the columns of dense layers begin with, as members of a file do."""
+VARM = "varm/"
+"""What the columns of features begin with that are arrays of varm."""
 NAME = "name"
 """The key of a cell's name in its entry."""
 

@@ -12,10 +12,19 @@ from penstock._data.anndata.stores import Frame, Store
 
 @dataclass(frozen=True)
 class Input:
-    """A file or folder, and how it is read."""
+    """A file or folder, and how it is read.
+
+    Attributes:
+        path: as messages call it.
+        format: "h5ad" or "zarr".
+        modality: of MuData, which of them.
+        file: what is read in place of `path`, made of it.
+    """
 
     path: str
     format: str
+    modality: str | None = None
+    file: str | None = None
 
 
 class Opened:
@@ -50,7 +59,8 @@ class Opened:
                 self._close(next(iter(self._stores)))
             if self._helper is None and self._inputs[source].format == "h5ad":
                 self._helper = acquire()
-            store = Store(self._inputs[source].path, self._inputs[source].format, self._helper)
+            given = self._inputs[source]
+            store = Store(given.path, given.format, self._helper, given.modality, given.file)
         self._stores[source] = store
         return store
 

@@ -24,9 +24,10 @@ from penstock._base.extras import install
 from penstock._base.words import excerpt
 from penstock._data.anndata.arrays import Array, array_of, is_array, reading
 from penstock._data.anndata.hdf5 import File, Helper
+from penstock._data.anndata.tenx import as_anndata
 from penstock._places.paths import looking_at
 
-FORMATS = {"h5ad": (".h5ad", ".h5", ".hdf5"), "zarr": (".zarr",)}
+FORMATS = {"h5ad": (".h5ad", ".h5", ".hdf5", ".h5mu"), "zarr": (".zarr",)}
 _OLD = "the layout of an anndata before 0.7: read it and write it once with today's anndata"
 _MANY = 1 << 16  # values that are looked at at once
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"  # at byte 0, 512, 1024, 2048, …
@@ -90,38 +91,72 @@ class Store:
         path: as it was given.
     """
 
-    def __init__(self, path: str, format: str, helper: Helper | None = None) -> None:
-        """Opens it for reading; `helper` reads HDF5.
+    def __init__(
+        self,
+        path: str,
+        format: str,
+        helper: Helper | None = None,
+        modality: str | None = None,
+        file: str | None = None,
+    ) -> None:
+        """Opens it for reading; `helper` reads HDF5, `modality` is one of MuData's, `file` is read in place of `path`.
 
         Raises:
             NotFoundError: there is nothing.
             IoError: it cannot be looked at.
-            InvalidArgumentError: not of this format, or no AnnData.
+            InvalidArgumentError: not of this format, no AnnData, or no such modality.
             CorruptionError: it cannot be read.
         """
         self.path = path
         self.root: Any = None
+        file = path if file is None else file
         with looking_at(path):
-            if not Path(path).exists():
+            if not Path(file).exists():
                 raise NotFoundError(errno.ENOENT, f"{path}: no such file or folder", path)
         if format == "h5ad":
             assert helper is not None
-            _refuse_other(path)
+            _refuse_other(file)
             if importlib.util.find_spec("h5py") is None:
                 needed("h5py", path)
-            self.root = File(helper, path)
+            self.root = File(helper, file)
         else:
             try:
-                self.root = needed("zarr", path).open_group(path, mode="r")
+                self.root = needed("zarr", path).open_group(file, mode="r")
             except ModuleNotFoundError:
                 raise
             except Exception as error:  # zarr has many kinds
                 raise InvalidArgumentError(f"{path}: cannot be read as {format}: {error}") from None
+        self._file = self.root
+        try:
+            self._choose(modality)
+        except BaseException:
+            self.close()
+            raise
+
+    def _choose(self, modality: str | None) -> None:
+        """Goes to the AnnData that is wanted: the root, a modality, or a matrix of 10x that is one."""
+        path = self.path
+        with reading(f"{path}: mod"):
+            mod = self.root.get("mod")
+        if mod is not None and not is_array(mod):
+            with reading(f"{path}: mod"):
+                names = sorted(str(each) for each in mod.keys())  # noqa: SIM118 - groups of zarr
+            modality = names[0] if modality is None and len(names) == 1 else modality
+            if modality not in names:
+                said = "say which modality is wanted" if modality is None else f"no modality {excerpt(modality)}"
+                raise InvalidArgumentError(f"{path}: {said} (modality): there are {', '.join(map(excerpt, names))}")
+            with reading(f"{path}: mod/{excerpt(modality)}"):
+                self.root = mod[modality]
+        elif modality is not None:
+            raise InvalidArgumentError(
+                f"{path}: no modality {excerpt(modality)}: it is one AnnData, without modalities"
+            )
+        with reading(path):
+            self.root = as_anndata(self.root)
         for name in ("obs", "var"):
             with reading(f"{path}: {name}"):
                 is_there = name in self.root
             if not is_there:
-                self.close()
                 raise InvalidArgumentError(f"{path}: there is no {name}: this is no AnnData")
 
     @cached_property
@@ -150,8 +185,8 @@ class Store:
 
     def close(self) -> None:
         """Closes the file. May be called twice."""
-        if hasattr(self.root, "close"):
-            self.root.close()
+        if hasattr(self._file, "close"):
+            self._file.close()
 
 
 class Frame:
@@ -283,6 +318,11 @@ class Element:
     def has_numbers(self) -> bool:
         """Whether it is categories that are numbers; an empty list of them, as of values that all miss, is none."""
         return self._categories is not None and len(self._categories) > 0 and not self._categories.is_text
+
+    @property
+    def category_dtype(self) -> np.dtype[Any] | None:
+        """Type of categories that are numbers; None where they are strings, or none."""
+        return self._categories.dtype.newbyteorder("<") if self._categories is not None and self.has_numbers else None
 
     @cached_property
     def categories(self) -> list[str]:

@@ -2,33 +2,50 @@
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from penstock._base.errors import InvalidArgumentError
-from penstock._data.anndata.cell_reader import CellReader, Cells
+from penstock._data.anndata.cell_reader import CellReader, Cells, with_noted_types
+from penstock._data.anndata.forms import ColumnForm
+from penstock._data.anndata.members import VARM
 from penstock._data.anndata.stores import needed
+from penstock._data.anndata.trees import write_tree
 
 
 def to_anndata(dataset: Any, indices: npt.ArrayLike | None = None) -> Any:
     """As `Dataset.to_anndata`."""
     anndata, pandas = needed("anndata", "to_anndata"), needed("pandas", "to_anndata")
     sparse = needed("scipy.sparse", "to_anndata")
-    reader = CellReader(dataset)
-    wanted = _numbers(indices, len(reader))
+
+    def made(reader: CellReader) -> Any:
+        return _made(anndata, pandas, sparse, reader, _numbers(indices, len(reader)))
+
+    return with_noted_types(dataset, made)
+
+
+def _made(anndata: Any, pandas: Any, sparse: Any, reader: CellReader, wanted: npt.NDArray[Any]) -> Any:
     parts = list(reader.parts(wanted))
     shape = (len(wanted), len(reader.genes))
     matrices = {name: _matrix(reader, parts, name, shape, sparse) for name in reader.types}
     names = [name for part in parts for name in part.names]
     obs, obsm = _columns(reader, parts, pandas)
-    var = {name: _given(column, column[:], pandas) for name, column in reader.features.columns.items()}
+    features = reader.features.columns
+    var = {
+        name: _given(column, column[:], pandas, reader.var_forms.get(name))
+        for name, column in features.items()
+        if name not in reader.varm
+    }
     return anndata.AnnData(
         matrices.pop("X", None),
         obs=pandas.DataFrame(obs, index=pandas.Index(names, dtype=object)),
         var=pandas.DataFrame(var, index=pandas.Index(reader.genes, dtype=object)),
         obsm=obsm,
+        varm={name.removeprefix(VARM): features[name][:] for name in reader.varm},
+        uns=_uns(reader),
         layers=matrices,
         shape=None if "X" in reader.types else shape,
     )
@@ -68,12 +85,38 @@ def _columns(reader: CellReader, parts: list[Cells], pandas: Any) -> tuple[dict[
     obsm: dict[str, Any] = {}
     for name, column in reader.columns.items():
         array = np.concatenate([part.columns[name] for part in parts]) if parts else column[:0]
-        is_plain = column._categories is None and array.ndim > 1
-        (obsm if is_plain else obs)[name] = _given(column, array, pandas)
+        (obs if reader.is_of_obs(column) else obsm)[name] = _given(column, array, pandas, reader.forms.get(name))
     for name in reader.texts:
         obs[name] = [text for part in parts for text in part.texts[name]]
     return obs, obsm
 
 
-def _given(column: Any, array: npt.NDArray[Any], pandas: Any) -> Any:
-    return array if column._categories is None else pandas.Categorical.from_codes(array, column._categories)
+def _given(column: Any, array: npt.NDArray[Any], pandas: Any, form: ColumnForm | None) -> Any:
+    if form is not None and form.kind == "nullable":
+        values, missing = form.nullable(array)
+        kind = pandas.arrays.BooleanArray if values.dtype.kind == "b" else pandas.arrays.IntegerArray
+        return kind(values, missing)
+    names = column._categories
+    if names is None:
+        return array
+    if form is None:
+        return pandas.Categorical.from_codes(array, names)
+    if form.kind == "strings":
+        return [None if code < 0 else names[code] for code in array.tolist()]
+    return pandas.Categorical.from_codes(array, form.categories(names), ordered=form.ordered)
+
+
+def _uns(reader: CellReader) -> dict[str, Any]:
+    """As anndata reads it from a file: one in memory."""
+    trees = reader.uns()
+    if not trees:
+        return {}
+    h5py = needed("h5py", "to_anndata")
+    try:
+        read = needed("anndata.io", "to_anndata").read_elem
+    except ModuleNotFoundError:  # before anndata 0.11
+        read = needed("anndata.experimental", "to_anndata").read_elem
+    with h5py.File(io.BytesIO(), "w") as file:
+        for name, tree in trees.items():
+            write_tree(h5py, file, name, tree)
+        return {name: read(file[name]) for name in trees}

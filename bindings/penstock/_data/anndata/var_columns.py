@@ -13,7 +13,7 @@ from penstock._data.anndata.stores import Element
 
 
 class Numbers:
-    """Numbers of genes, which of them are known, and the types of the inputs that they are of."""
+    """Numbers of genes [genes, …], which of them are known, and the types of the inputs that they are of."""
 
     def __init__(
         self, given: npt.NDArray[Any], types: tuple[np.dtype[Any], ...] = (), known: npt.NDArray[np.bool_] | None = None
@@ -27,15 +27,20 @@ class Numbers:
         """Of the inputs' common type."""
         return self._given.astype(common_type(self._types))
 
+    @property
+    def value_bytes(self) -> int:
+        """Of the value of one gene."""
+        return self.values[:1].nbytes
+
     def spread(self, count: int, places: Any, kept: Any) -> Numbers:
         """As of all genes."""
-        values, known = np.zeros(count, self._given.dtype), np.zeros(count, bool)
+        values, known = np.zeros((count, *self._given.shape[1:]), self._given.dtype), np.zeros(count, bool)
         values[places], known[places] = self._given[kept], True
         return Numbers(values, self._types, known)
 
     def joined(self, part: Numbers | Strings, places: Any, kept: Any) -> Numbers | None:
         """With another input's; None where they differ, or their common type would round one."""
-        if not isinstance(part, Numbers):
+        if not isinstance(part, Numbers) or part._given.shape[1:] != self._given.shape[1:]:
             return None
         types = tuple(dict.fromkeys((*self._types, *part._types)))
         if may_round(types) and any(first_inexact(each._given) is not None for each in (self, part)):
@@ -43,7 +48,8 @@ class Numbers:
         between = np.result_type(self._given, part._given)
         values, known = self._given.astype(between), self._known.copy()
         added, before = part._given.astype(between)[kept], values[places]
-        if (known[places] & (before != added) & ~((before != before) & (added != added))).any():
+        differ = (before != added) & ~((before != before) & (added != added))
+        if (known[places] & differ.reshape(len(differ), -1).any(1)).any():
             return None
         values[places], known[places] = added, True
         return Numbers(values, types, known)
@@ -83,10 +89,15 @@ class Strings:
         return Strings(codes, list(number_of), known)
 
 
-def part_of(element: Element) -> Numbers | Strings | None:
-    """The values of one input's column; None where they are of a kind that is not read."""
+def part_of(element: Element, axes: int = 1) -> Numbers | Strings | None:
+    """The values of one input's column; None where they are of a kind that is not read.
+
+    `axes`: 1, or 2 for numbers of two axes and more.
+    """
     count = element.length
-    if element.kind == "other" or len(element.shape) != 1:
+    if element.kind == "other" or (len(element.shape) != 1 if axes == 1 else len(element.shape) < axes):
+        return None
+    if axes > 1 and (element.kind != "numbers" or not np.prod(element.shape, dtype=object)):
         return None
     if element.kind == "categories":
         return Strings(element.numbers(0, count), element.categories)

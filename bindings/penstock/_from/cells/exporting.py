@@ -9,16 +9,19 @@ from pathlib import Path
 from typing import Any
 
 from penstock._base.errors import Error, InvalidArgumentError, IoError
-from penstock._data.anndata.cell_reader import CellReader
+from penstock._data.anndata.cell_reader import CellReader, with_noted_types
 from penstock._data.anndata.stores import needed
 from penstock._from.cells.h5ad_file import FileWriter
 from penstock._from.cells.output_file import OutputFile
 
 
-def export_h5ad(dataset: Any, out: str, progress: Callable[[int, int], None] | None = None) -> int:
+def export_h5ad(
+    dataset: Any, out: str, progress: Callable[[int, int], None] | None = None, lost: list[str] | None = None
+) -> int:
     """Writes all cells as an .h5ad file, whole or not at all, and returns how many there are.
 
-    Memory is bounded whatever the dataset's size.
+    Memory is bounded whatever the dataset's size. What the file does not have of an imported AnnData, or has as another
+    type, is added to `lost` in words.
 
     Raises:
         InvalidArgumentError: something is at `out`, or the dataset is not one of cells.
@@ -27,7 +30,6 @@ def export_h5ad(dataset: Any, out: str, progress: Callable[[int, int], None] | N
     h5py = needed("h5py", "export")
     if os.path.lexists(out):
         raise InvalidArgumentError(_THERE.format(out))
-    reader = CellReader(dataset)
     partial = f"{out}.partial-{os.getpid()}"
     output = OutputFile(partial, out)
 
@@ -36,9 +38,14 @@ def export_h5ad(dataset: Any, out: str, progress: Callable[[int, int], None] | N
         if progress is not None:
             progress(done, total)
 
-    try:
+    def write(reader: CellReader) -> CellReader:
+        output.truncate(0)  # of an attempt before
         with h5py.File(output, "w") as file:
             FileWriter(h5py, file, reader).write(tell)
+        return reader
+
+    try:
+        reader = with_noted_types(dataset, write)
         output.sync()
         _publish(partial, out)
     except Error:  # of the dataset, some of which are errors of the system too
@@ -49,6 +56,8 @@ def export_h5ad(dataset: Any, out: str, progress: Callable[[int, int], None] | N
         output.close()
         with suppress(OSError):
             Path(partial).unlink()
+    if lost is not None:
+        lost += reader.lost
     return len(reader)
 
 

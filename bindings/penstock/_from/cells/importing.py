@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock._base.errors import InvalidArgumentError
 from penstock._data.anndata.opened import Input
 from penstock._data.anndata.stores import format_of
+from penstock._from.cells.mtx import is_mtx, write_as_h5ad
 from penstock._from.cells.plan import matrix_names
 from penstock._from.cells.recipe import CellRecipe, Imported
 from penstock._from.cells.told import Told
@@ -37,11 +40,15 @@ def import_anndata(
     *,
     preparing: Callable[[str, int, int], None] | None = None,
     format: str | None = None,
+    modality: str | None = None,
     overwrite: bool = False,
     storage: Storage | None = None,
     scratch: PathLike | None = None,
 ) -> Imported:
     """Makes a dataset of AnnData's .h5ad files or zarr stores: a document a cell, with a record for each gene it has.
+
+    MuData's .h5mu files (one modality), 10x Genomics' .h5 files and folders of matrix.mtx, barcodes.tsv and
+    features.tsv are taken too; genes of the latter two are named by their ids.
 
     Memory is bounded whatever the inputs' size, and the bytes written are the same for any `workers`. Needs the extra
     `cells`.
@@ -61,7 +68,8 @@ def import_anndata(
         progress: called with (cells done, cells in all) now and then; may raise to stop.
         preparing: called with (what is done, share of the cells, cells in all) while none is written: counts are looked
             at, compressed columns transposed; may raise to stop.
-        format: "h5ad" or "zarr"; None: as the extension says.
+        format: "h5ad", "zarr" or "mtx"; None: as the extension says, and of a folder a matrix.mtx in it.
+        modality: of .h5mu files and MuData's zarr stores, which of them.
         overwrite: replace a dataset that is there, once the new one is whole.
         storage: how a bucket is reached.
         scratch: where the shards of a bucket are until they are uploaded, one for each worker, and compressed columns
@@ -103,14 +111,16 @@ def import_anndata(
         "obs": obs if obs is None else list(obs),
         "obsm": list(obsm),
         "join": join,
+        **({} if modality is None else {"modality": modality}),
     }
     told = Told(progress, preparing)
-    opened = [Input(path, format_of(path, format)) for path in paths]
-    recipe = CellRecipe(opened, matrix_names(x, layers), options, told, folder.path)
-    try:
-        made = Run(recipe, folder, executor, resume=resume, overwrite=overwrite, progress=told.wrote).make()
-    finally:
-        recipe.close()
+    with ExitStack() as texts:
+        opened = _inputs(paths, format, modality, scratch, is_far(executor), texts)
+        recipe = CellRecipe(opened, matrix_names(x, layers), options, told, folder.path)
+        try:
+            made = Run(recipe, folder, executor, resume=resume, overwrite=overwrite, progress=told.wrote).make()
+        finally:
+            recipe.close()
     done = recipe.imported
     done.cells, done.records, done.shards, done.kept_shards = (
         made.documents,
@@ -120,3 +130,28 @@ def import_anndata(
     )
     done.seconds = time.perf_counter() - begin
     return done
+
+
+def _inputs(
+    paths: list[str], format: str | None, modality: str | None, scratch: PathLike | None, far: bool, texts: ExitStack
+) -> list[Input]:
+    """How each is read; folders of text are written as .h5ad files, which `texts` removes."""
+    found = []
+    for number, path in enumerate(paths):
+        if format == "mtx" or (format is None and is_mtx(path)):
+            if not is_mtx(path):
+                raise InvalidArgumentError(f"{path}: no folder with a matrix.mtx or matrix.mtx.gz")
+            if far or modality is not None:
+                what = "workers on other machines" if far else f"modality={modality!r}"
+                raise InvalidArgumentError(f"{path}: a folder of Matrix Market files does not go with {what}")
+            folder = texts.enter_context(
+                tempfile.TemporaryDirectory(
+                    prefix="penstock-mtx-", dir=None if scratch is None else local_path(scratch)
+                )
+            )
+            file = Path(folder) / f"{number}.h5ad"
+            write_as_h5ad(path, file)
+            found.append(Input(path, "h5ad", None, str(file)))
+        else:
+            found.append(Input(path, format_of(path, format), modality))
+    return found

@@ -9,21 +9,17 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-import numpy as np
-
 from penstock._base.errors import InvalidArgumentError
 from penstock._base.words import excerpt
 from penstock._data.anndata.categories import CategoryRoom
 from penstock._data.anndata.columns import Planned, plan_obs, plan_obsm
-from penstock._data.anndata.exact import common_type
 from penstock._data.anndata.genes import Genes, join_genes
 from penstock._data.anndata.limits import Limits
-from penstock._data.anndata.members import LAYERS, NAME, X, given_back
+from penstock._data.anndata.members import LAYERS, NAME, X
 from penstock._data.anndata.opened import Opened
 from penstock._data.anndata.stores import Store
 from penstock._data.column_values import check_columns
 from penstock._data.dtype import record_dtype
-from penstock._from.cells.lost import lost_types
 from penstock._from.cells.value_range import Range
 from penstock._from.cells.var import plan_features
 
@@ -184,17 +180,6 @@ class Planner:
             left_out += _left_of(opened.store(source), names)
         self.left_out = list(dict.fromkeys(left_out))
 
-    def altered(self, plan: Plan) -> list[str]:
-        """What an export gives back as another type; `plan` is that with types."""
-        found = lost_types(self._opened, [each.name for each in plan.columns if each.where == "obs"], self.features)
-        for number, (name, stored) in enumerate(zip(plan.matrices, plan.types, strict=True)):
-            types = [self._opened.matrix(source, number).dtype for source in range(len(self._opened))]
-            before, after = common_type(types), np.dtype(given_back(stored))
-            if before != after:
-                wide = f", since a count of {1 << 16:,} or more makes it u4" if stored == "<u4" else ""
-                found.append(f"{name} ({before} comes back as {after}{wide})")
-        return found
-
     def plan(self, ranges: list[list[Range]]) -> Plan:
         """With fields and types; `ranges` of each matrix and input."""
         fields: list[str | None] = []
@@ -214,11 +199,8 @@ class Planner:
 
 def _left_of(store: Store, names: list[str]) -> list[str]:
     """What an input has beside obs, obsm and var that no dataset gets."""
-    left = [
-        f"{group}/{excerpt(each)}"
-        for group in ("uns", "obsp", "varm", "varp", "raw/varm")
-        for each in store.names_in(group)
-    ]
+    varm = "varm" if names[0] == "raw/X" else "raw/varm"  # the other one is the features'
+    left = [f"{group}/{excerpt(each)}" for group in ("obsp", varm, "varp") for each in store.names_in(group)]
     left += [f"layers/{excerpt(each)}" for each in store.names_in("layers") if f"layers/{each}" not in names]
     left += [group for group, name in ((X, X), ("raw", "raw/X")) if name in store.root and name not in names]
     return left

@@ -16,9 +16,11 @@ from penstock._base.errors import InvalidArgumentError
 from penstock._data.anndata.limits import Limits
 from penstock._data.anndata.opened import Input, Opened
 from penstock._data.anndata.transpose import Buckets, transpose
+from penstock._data.features import Noted
 from penstock._from.cells.cell_writer import CellWriter
 from penstock._from.cells.findings import Findings
 from penstock._from.cells.identity import digest
+from penstock._from.cells.noted import note_of, note_of_fractions
 from penstock._from.cells.odd import Odd, Seen, from_note, hash_names, noted
 from penstock._from.cells.plan import Plan, Planner, Task, check_shapes, cut
 from penstock._from.cells.told import Told
@@ -168,7 +170,9 @@ class CellRecipe(BaseRecipe):
         self._features = planner.features
         self._compared = self._there = 0
         said = self.imported
-        said.left_out, said.altered = planner.left_out, planner.altered(plan)
+        self._note = note_of(self._open, plan, planner.features, planner.left_out)
+        said.left_out, said.altered = self._note.left_out, self._note.altered
+        said.notes = note_of_fractions(self._open, self._names[0], ranges[0])
         said.genes, said.fields, said.columns = len(plan.genes.names), plan.record or {}, list(plan.specs())
         with run.aside("import") as scratch, telling_of(scratch):
             self._findings = Findings(self._open, plan, self._tasks, scratch)
@@ -305,8 +309,9 @@ class CellRecipe(BaseRecipe):
 
     def finish(self, results: Sequence[Made]) -> Mapping[str, Any]:
         with self._run.aside("import") as scratch, telling_of(scratch):
-            self.imported.odd, self.imported.notes = self._findings.told(scratch)
-        return {"features": self._features}
+            self.imported.odd, notes = self._findings.told(scratch)
+            self.imported.notes += notes
+        return {"features": Noted(self._features, self._note.as_json())}
 
     def _tell(self, what: str, done: int, total: int) -> None:
         assert self._told is not None

@@ -22,6 +22,8 @@ class Range:
         exact4: a float of 4 bytes holds each of them.
         zeros: how many are zero.
         count: how many there are.
+        fractional: some that were looked at are no integers.
+        negative: some that were looked at are below 0.
     """
 
     whole: bool = True
@@ -29,6 +31,8 @@ class Range:
     exact4: bool = True
     zeros: int = 0
     count: int = 0
+    fractional: bool = False
+    negative: bool = False
 
     def add(self, values: npt.NDArray[Any], count_zeros: bool) -> None:
         """Looks at more values."""
@@ -55,6 +59,9 @@ class Range:
                     self.most = max(self.most, int(values.max()))
                 else:
                     self.whole = False
+                    there = values[np.isfinite(values)]
+                    self.fractional |= bool((np.floor(there) != there).any())
+                    self.negative |= bool((there < 0).any())
             if self.exact4 and values.dtype.itemsize == 8:
                 with np.errstate(over="ignore", invalid="ignore"):
                     self.exact4 = bool(np.array_equal(values.astype(np.float32), values, equal_nan=True))
@@ -72,6 +79,8 @@ class Range:
         self.exact4 &= other.exact4
         self.zeros += other.zeros
         self.count += other.count
+        self.fractional |= other.fractional
+        self.negative |= other.negative
 
     def smallest(self) -> str:
         """The smallest of u1, u2, u4 that holds all, else f4, or f8 where f4 loses."""
