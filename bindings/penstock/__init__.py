@@ -49,6 +49,7 @@ from penstock._from.text.writing import write
 from penstock._from.tokens.exporting import Exported, export
 from penstock._from.tokens.importing import import_tokens
 from penstock._from.tokens.recipe import ImportedTokens
+from penstock._load.collections.collection import Collection
 from penstock._load.collections.collections import Collections
 from penstock._load.collections.info import BatchInfo
 from penstock._load.collections.loader import CollectionLoader
@@ -90,6 +91,7 @@ __all__ = [
     "Batch",
     "BatchInfo",
     "ChosenDocuments",
+    "Collection",
     "CollectionLoader",
     "Collections",
     "ContextParallel",

@@ -11,6 +11,7 @@ from typing import Any
 from penstock._base.errors import InvalidArgumentError
 from penstock._data.dataset import Dataset
 from penstock._data.view import View
+from penstock._load.collections.collection import Collection
 from penstock._load.collections.reading import Parts, count_of, items_of, library_of
 
 _NAMES = 4096  # of cells, at either end
@@ -84,6 +85,8 @@ def fingerprint_of(collection: Any, count: int, given: str | None) -> str:
 def _described(collection: Any) -> dict[str, Any]:
     if isinstance(collection, Parts | Mapping | tuple):
         return {str(name): _described(part) for name, part in items_of(collection)}
+    if isinstance(collection, Collection):
+        return collection.describe()
     library = library_of(collection)
     if library == "anndata" and hasattr(collection, "obs_names"):
         cells, genes = collection.obs_names, collection.var_names

@@ -1,0 +1,192 @@
+"""Collection.from_anndatas: stores of AnnData side by side, against anndata.concat of the same."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock
+import pytest
+
+anndata = pytest.importorskip("anndata")
+pandas = pytest.importorskip("pandas")
+sparse = pytest.importorskip("scipy.sparse")
+zarr = pytest.importorskip("zarr")
+numcodecs = pytest.importorskip("numcodecs")
+
+CELLS, GENES = 60, 40
+
+
+def make(seed: int, names: Any = None, dense: bool = False) -> Any:
+    random = np.random.default_rng(seed)
+    x = sparse.random(CELLS, GENES, 0.2, format="csr", dtype="f4", random_state=seed)
+    x.data = np.ceil(x.data * 9)
+    obs = pandas.DataFrame(
+        {
+            "plate": pandas.Categorical([f"p{seed}"] * CELLS),
+            "score": random.random(CELLS),
+            "some": pandas.array([1, None] * (CELLS // 2), dtype="Int64"),
+        },
+        index=[f"{seed}-{i}" for i in range(CELLS)],
+    )
+    made = anndata.AnnData(x.toarray() if dense else x, obs=obs)
+    made.var_names = names or [f"g{i}" for i in range(GENES)]
+    made.layers["twice"] = x * 2
+    made.obsm["X_pca"] = random.random((CELLS, 3)).astype("f4")
+    made.raw = made.copy()
+    return made
+
+
+def write(made: Any, path: Path, kind: str) -> Path:
+    """As a store of this kind, by anndata and zarr themselves."""
+    if kind.startswith("h5ad"):
+        made.write_h5ad(path, compression="gzip" if kind == "h5ad gzip" else None)
+        return path
+    version, *how = kind.split()[1:]
+    anndata.settings.zarr_write_format = int(version)
+    group = zarr.open_group(path, mode="w", zarr_format=int(version))
+    options: dict[str, Any] = {}
+    if how == ["sharded"]:
+        options = {"shards": (64,), "chunks": (16,)}
+    elif how == ["plain"]:
+        options = {"compressors": None} if version == "3" else {"compressor": None}
+    elif how == ["lz4"]:
+        options = {"compressor": numcodecs.LZ4()}
+    elif how == ["blosc"]:
+        options = {"compressors": zarr.codecs.BloscCodec(cname="zstd")}
+
+    def each(write: Any, store: Any, key: str, element: Any, dataset_kwargs: Any, iospec: Any) -> None:
+        is_x = key.endswith("/X") or key == "X"
+        write(store, key, element, dataset_kwargs=options if is_x and sparse.issparse(element) else {})
+
+    anndata.experimental.write_dispatched(group, "/", made, callback=each)
+    zarr.consolidate_metadata(group.store)
+    return path
+
+
+KINDS = [
+    "h5ad",
+    "h5ad gzip",
+    "zarr 2",
+    "zarr 2 lz4",
+    "zarr 2 plain",
+    "zarr 3",
+    "zarr 3 sharded",
+    "zarr 3 plain",
+    "zarr 3 blosc",
+]
+
+
+def same(batch: Any, expected: Any) -> None:
+    x = batch.X.toarray() if sparse.issparse(batch.X) else batch.X
+    wanted = expected.X.toarray() if sparse.issparse(expected.X) else np.asarray(expected.X)
+    np.testing.assert_array_equal(x, wanted)
+    pandas.testing.assert_frame_equal(batch.obs, expected.obs)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_store_gives_its_cells(tmp_path: Path, kind: str) -> None:
+    made = make(0)
+    path = write(made, tmp_path / ("a.h5ad" if kind.startswith("h5ad") else "a.zarr"), kind)
+    cells = penstock.Collection.from_anndatas(path, layers=["twice"], obsm=["X_pca"])
+    assert cells.shape == made.shape and len(cells) == CELLS
+    random = np.random.default_rng(0)
+    for wanted in (np.arange(CELLS), random.permutation(CELLS)[:17], [5], [3, 3, 1], slice(4, 50, 3), np.zeros(0, int)):
+        batch, expected = cells[wanted], made[wanted]
+        np.testing.assert_array_equal(batch.X.toarray(), expected.X.toarray())
+        np.testing.assert_array_equal(batch.layers["twice"].toarray(), expected.layers["twice"].toarray())
+        np.testing.assert_array_equal(batch.obsm["X_pca"], expected.obsm["X_pca"])
+        assert batch.obs_names.tolist() == expected.obs_names.tolist()
+    assert batch.X.dtype == np.float32
+    raw = penstock.Collection.from_anndatas(path, x="raw")
+    np.testing.assert_array_equal(raw[[7, 2]].X.toarray(), made.X[[7, 2]].toarray())
+    layer = penstock.Collection.from_anndatas(path, x="layers/twice")
+    np.testing.assert_array_equal(layer[[7, 2]].X.toarray(), 2 * made.X[[7, 2]].toarray())
+
+
+@pytest.mark.parametrize("join", ["exact", "inner", "outer"])
+@pytest.mark.parametrize("dense", [False, True, "one"])
+def test_several_are_what_anndata_concatenates(tmp_path: Path, join: str, dense: Any) -> None:
+    names = None if join == "exact" else [f"g{i}" for i in range(GENES + 4, 4, -1)]
+    made = [make(0, dense=dense is True), make(1, names, dense=bool(dense)), make(2, dense=dense is True)]
+    stores = [write(made[0], tmp_path / "a.h5ad", "h5ad"), write(made[1], tmp_path / "b.zarr", "zarr 3"), made[2]]
+    cells = penstock.Collection.from_anndatas(stores, join=join)
+    expected = anndata.concat(made, join="inner" if join == "exact" else join)
+    assert cells.var_names.tolist() == expected.var_names.tolist()
+    same(cells[:], expected)
+    wanted = np.random.default_rng(0).permutation(len(cells))[:50]
+    batch = cells[wanted]
+    same(batch, _rows(expected, wanted))
+    assert batch.codes["plate"].tolist() == expected.obs["plate"].cat.codes.to_numpy()[wanted].tolist()
+    assert batch.to_anndata(cells.var).shape == (50, cells.shape[1])
+
+
+def _rows(expected: Any, wanted: Any) -> Any:
+    """Without anndata's subset, which leaves out categories that do not occur."""
+
+    class Rows:
+        X = expected.X[wanted]
+        obs = expected.obs.iloc[wanted]
+
+    return Rows
+
+
+def open_two(folder: str) -> penstock.Collection:
+    return penstock.Collection.from_anndatas([f"{folder}/a.h5ad", f"{folder}/b.zarr"])
+
+
+@pytest.mark.parametrize("processes", [0, 2])
+def test_a_loader_gives_all_cells_and_goes_on_from_a_state(tmp_path: Path, processes: int) -> None:
+    made = [make(0), make(1)]
+    write(made[0], tmp_path / "a.h5ad", "h5ad"), write(made[1], tmp_path / "b.zarr", "zarr 2")
+    expected = anndata.concat(made)
+    cells = open_two(str(tmp_path))
+    options: dict[str, Any] = {"batch_size": 16, "seed": 3, "epochs": 1, "order": penstock.orders.Blocks(4, 32)}
+    found, last = np.zeros((2 * CELLS, GENES), "f4"), np.zeros(0)
+    with penstock.CollectionLoader(cells, processes=processes, **options) as loader:
+        state = loader.state_dict()
+        for number, batch in enumerate(loader):
+            indices = loader.info.indices
+            found[indices] = batch.X.toarray()
+            assert batch.obs.index.tolist() == expected.obs_names[indices].tolist()
+            assert batch.codes["plate"].tolist() == (indices >= CELLS).astype(int).tolist()
+            assert batch.obs["plate"].cat.categories.tolist() == ["p0", "p1"]
+            state = loader.state_dict() if number == 2 else state
+            last = indices if number == 3 else last
+    np.testing.assert_array_equal(found, expected.X.toarray())
+    with penstock.CollectionLoader(open_two(str(tmp_path)), **options) as again:
+        again.load_state_dict(state)
+        next(again)
+        assert again.info.indices.tolist() == last.tolist()
+    copy = pickle.loads(pickle.dumps(cells))
+    np.testing.assert_array_equal(copy[[100, 3]].X.toarray(), cells[[100, 3]].X.toarray())
+
+
+def test_what_cannot_be_is_refused_in_words(tmp_path: Path) -> None:
+    open_all = penstock.Collection.from_anndatas
+    one = write(make(0), tmp_path / "a.h5ad", "h5ad")
+    other = write(make(1, [f"h{i}" for i in range(GENES)]), tmp_path / "b.h5ad", "h5ad")
+    columns = make(2)
+    columns.X = columns.X.tocsc()
+    csc = write(columns, tmp_path / "c.h5ad", "h5ad")
+    for match, arguments, options in (
+        ("give at least one", ([],), {}),
+        ("have other genes", ([one, other],), {}),
+        ("no gene is in all of", ([one, other],), {"join": "inner"}),
+        ("compressed columns", (csc,), {}),
+        (r"no layers/no: there are \"twice\"", (one,), {"x": "layers/no"}),
+        (r"obs has no \"no\": there are \"plate\"", (one,), {"obs": ["no"]}),
+        ("it has no modalities", (one,), {"modality": "rna"}),
+        ("join", (one,), {"join": "left"}),
+        ("a list of names", (one,), {"layers": "twice"}),
+        ("a path or an AnnData", ([3],), {}),
+        ("x='Y'", (one,), {"x": "Y"}),
+    ):
+        with pytest.raises(penstock.InvalidArgumentError, match=match):
+            open_all(*arguments, **options)
+    with pytest.raises(penstock.NotFoundError, match="no such file"):
+        open_all(tmp_path / "none.h5ad")
+    with pytest.raises(IndexError, match="60 cells"):
+        open_all(one)[[60]]
