@@ -114,6 +114,7 @@ class BatchLayout:
     given_of: dict[str, ColumnPlace] = field(default_factory=dict)  # by the name of what functions of rows fill
     names: tuple[NamedCodes, ...] = ()  # strings of categories, made when asked for
     cells: Cells | None = None  # what cells become; None: rows are windows or documents
+    categories: dict[str, tuple[str, ...]] = field(default_factory=dict)  # names, of value_types that are codes
 
     @property
     def has_tokens(self) -> bool:
@@ -271,7 +272,9 @@ def _of_records(view: Any, wanted: Wanted) -> BatchLayout:
     chosen = chosen_types(found, wanted.dtype)
     given = {**(wanted.common or {}), **chosen}
     types = {leaf.name: given.get(leaf.name) or default_type(leaf, wanted.torch) for leaf in found}
-    types_there = {name: dtype for name, dtype, _ in types_of(view.dataset._native)}
+    native = view.dataset._native
+    types_there = {name: dtype for name, dtype, _ in types_of(native)}
+    are_codes = {name for name, _, is_category in types_of(native) if is_category}
     return BatchLayout(
         record_dtype=None if record_dtype is None else stored_dtype(record_dtype, source.stored_record_bytes),
         leaf_of={leaf.name: leaf for leaf in found},
@@ -291,6 +294,7 @@ def _of_records(view: Any, wanted: Wanted) -> BatchLayout:
         records_differ=wanted.records_differ,
         sliced=wanted.sliced,
         metadata=view.metadata,
+        categories={name: tuple(native.categories(name)) for name in view.columns if name in are_codes},
     )
 
 

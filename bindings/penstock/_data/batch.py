@@ -121,6 +121,22 @@ class Batch(BatchArrays, Mapping[str, Any]):
         return self._cached("columns", lambda _: MappingProxyType(self._columns()))  # type: ignore[no-any-return]
 
     @property
+    def obs(self) -> Any:
+        """The columns of documents as a pandas DataFrame, made at each call: of cells a row for each, as AnnData's obs.
+
+        Categories are those of the dataset, the same in each batch; as codes they are in `columns`. Padded rows, whose
+        index is -1, have none. The index is `indices`, of windows 0, 1, … Columns of arrays are left out.
+
+        Raises:
+            ModuleNotFoundError: pandas is not installed.
+        """
+        names = [name for name in self._layout.value_types if len(self.columns[name].shape) == 1]
+        # By name: a batch needs no pandas.
+        frames = importlib.import_module("penstock._data.frames")
+        index = self.indices if self._layout.ragged else None
+        return frames.frame_of({name: self.columns[name] for name in names}, self._layout.categories, index)
+
+    @property
     def cu_seqlens(self) -> Any:
         """int32: where each sequence of the flattened batch begins, and the end; see `penstock.columns.CuSeqlens`."""
         return self._cached("cu_seqlens", self._sequences)

@@ -48,6 +48,8 @@ class _Layout:
     label_field: str | None
     has_tokens: bool
     ragged: bool
+    value_types: dict[str, Any]
+    categories: dict[str, tuple[str, ...]]
     torch: Any
 
 
@@ -85,7 +87,16 @@ class BatchCopy(Batch):
         has_torch = layout.torch is not None
         names = {
             name: getattr(layout, name)
-            for name in ("types", "column_of", "flat", "label_field", "has_tokens", "ragged")
+            for name in (
+                "types",
+                "column_of",
+                "flat",
+                "label_field",
+                "has_tokens",
+                "ragged",
+                "value_types",
+                "categories",
+            )
         }
         arrays = _all({name: each for name, each in self._arrays.items() if name != "csr"}, _picklable)
         arrays["columns"] = dict(arrays["columns"])
@@ -209,6 +220,8 @@ def cloned(batch: Batch) -> BatchCopy:
         layout.label_field,
         layout.has_tokens,
         layout.ragged,
+        layout.value_types,
+        layout.categories,
         layout.torch,
     )
     shared = native.of_all, native.world_size, native.micro_batches

@@ -16,6 +16,7 @@ DType = np.dtype[Any]
 RESERVED_NAMES = frozenset(
     {
         "indices",
+        "obs",
         "position",
         "epochs",
         "sources",

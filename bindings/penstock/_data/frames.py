@@ -1,0 +1,29 @@
+"""Columns of a batch as a pandas DataFrame."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock._base.extras import install
+
+
+def frame_of(columns: Mapping[str, Any], categories: Mapping[str, Sequence[str]], index: Any) -> Any:
+    """A DataFrame of these columns, arrays or tensors [rows]; codes of `categories` become pandas' Categorical."""
+    try:
+        pandas: Any = importlib.import_module("pandas")
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(f"batch.obs needs the package pandas: {install('cells')}", name=error.name) from None
+    found = {
+        name: pandas.Categorical.from_codes(_array(values), categories[name]) if name in categories else _array(values)
+        for name, values in columns.items()
+    }
+    return pandas.DataFrame(found, index=None if index is None else _array(index))
+
+
+def _array(values: Any) -> npt.NDArray[Any]:
+    return values.detach().cpu().numpy() if hasattr(values, "detach") else np.asarray(values)
