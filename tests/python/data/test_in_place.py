@@ -441,3 +441,31 @@ def test_cells_come_out_as_anndata_and_the_command_line_shows_them(
     assert repr(penstock.open(path)).startswith(f"Dataset('{path}', h5ad, stream, {CELLS} cells of {GENES} genes, ")
     assert main(["query", str(path), "select count(*) as n from documents where number < 5"]) == 0
     assert "5" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("x", ["layers/counts", "raw"])
+def test_another_matrix_is_chosen(tmp_path: Path, x: str) -> None:
+    made = make(empty=False)
+    counts = made.X.copy()
+    made.layers["counts"] = counts
+    made.raw = made.copy()
+    made = made[:, ::-1].copy()
+    made.X = made.X.tocsc()
+    path = write(made, tmp_path / "a.h5ad")
+    dataset = penstock.open(path, x=x)
+    assert dataset.features is not None
+    assert dataset.features.names == list(made.raw.var_names if x == "raw" else made.var_names)
+    expected = made.raw.X if x == "raw" else made.layers["counts"]
+    np.testing.assert_array_equal(dense(dataset.cells()), expected.toarray())
+    again = pickle.loads(pickle.dumps(dataset))
+    np.testing.assert_array_equal(dense(again.cells()), expected.toarray())
+    assert dataset.features.columns["length"].shape == (GENES,)
+    with pytest.raises(penstock.InvalidArgumentError, match="X is compressed columns; only"):
+        penstock.open(path)
+    with pytest.raises(penstock.InvalidArgumentError, match=r"layers/no is not there \(there are layers counts\)"):
+        penstock.open(path, x="layers/no")
+    with pytest.raises(penstock.InvalidArgumentError, match="x='counts': must be 'X', 'raw' or 'layers/NAME'"):
+        penstock.open(path, x="counts")
+    np.zeros(20, "u2").tofile(tmp_path / "a.bin")
+    with pytest.raises(penstock.InvalidArgumentError, match=r"is of \.h5ad and \.h5mu files, this is raw"):
+        penstock.open(tmp_path / "a.bin", dtype="u2", x=x)

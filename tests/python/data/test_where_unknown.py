@@ -26,7 +26,7 @@ def dataset(tmp_path: Path) -> penstock.Dataset:
             "drug = 'bortezomib'",
             "no document has drug = 'bortezomib': is 'Bortezomib' meant? there are \"Bortezomib\", ",
         ),
-        ("drug in ('DMSO', 'x')", 'no document has drug = \'x\': there are "DMSO", "Bortezomib"'),
+        ("drug in ('DMSO', 'x')", "no document has drug = 'x': there are "),
         ("drug <> 'y' and score > 3", "no document has drug = 'y': there are"),
         ("not (drug = 'z' or plate = 'p1')", "no document has drug = 'z'"),
         ("plate = 'never'", 'no document has plate = \'never\': there are "p1", "p2"'),

@@ -147,8 +147,8 @@ class Child:
             return {"why": why}, b""
         count = int(array.shape[0])
         if array.chunks is None:
-            offsets = self.numpy.array([array.id.get_offset()] if count else [], self.numpy.int64)
-            return {"size": max(count, 1)}, offsets.tobytes()
+            places = self.numpy.array([array.id.get_offset()] if count else [], self.numpy.int64)
+            return self._placed(array, places, max(count, 1))
         size = int(array.chunks[0])
         if -(-count // size) > max(1, array.id.get_num_chunks()):
             return {"why": "has values that are not written"}, b""
@@ -160,7 +160,30 @@ class Child:
 
         if count:
             array.id.chunk_iter(note)
+        return self._placed(array, places, size)
+
+    def _placed(self, array: Any, places: Any, size: int) -> Answer:
+        shift = self._shift(array, places, size)
+        if shift is None:
+            return {"why": "lies behind a user block, at no place that is known"}, b""
+        places[places >= 0] += shift
         return {"size": size}, places.tobytes()
+
+    def _shift(self, array: Any, places: Any, size: int) -> int | None:
+        """What places of chunks lack: libraries differ in adding a user block, which MuData's files have."""
+        block = int(array.file.userblock_size)
+        if not block or not len(places):
+            return 0
+        with Path(array.file.filename).open("rb") as file:
+            for at in [number for number in range(len(places)) if places[number] >= 0][:16]:
+                wanted = self.numpy.asarray(array[at * size : (at + 1) * size]).tobytes()
+                found = []
+                for shift in (0, block):
+                    file.seek(int(places[at]) + shift)
+                    found += [shift] if file.read(len(wanted)) == wanted else []
+                if len(found) == 1:
+                    return found[0]
+        return None
 
     def _why_not(self, array: Any) -> str:
         h5t, dtype, plist = self.h5py.h5t, self.numpy.dtype(array.dtype), array.id.get_create_plist()
@@ -174,7 +197,7 @@ class Child:
             return f"is {dtype} {list(array.shape)}, stored as no array of NumPy's is"
         if array.chunks is None and array.shape[0] and array.id.get_offset() is None:
             return "has no values in the file"
-        return "" if array.file.userblock_size == 0 else "lies behind a user block"
+        return ""
 
     def _member(self, group: Any, name: str) -> Any:
         """A member by its path, all of which is in this file."""
