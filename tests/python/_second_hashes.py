@@ -129,28 +129,36 @@ def _middle(data: bytes) -> tuple[int, int]:
     return _avalanche((low + high) & _MASK), -_avalanche(mixed) & _MASK
 
 
+def _words(at: int, count: int = 8) -> np.ndarray:
+    return np.frombuffer(_SECRET[at : at + 8 * count], "<u8")
+
+
+_KEYS = np.stack([_words(8 * i) for i in range(16)])
+_START = np.array([_P32[2], *_P64[:4], _P32[1], _P64[4], _P32[0]], np.uint64)
+
+
+def _added(stripes: np.ndarray, keys: np.ndarray) -> np.ndarray:
+    """What stripes of 8 words add to the state."""
+    keyed = stripes ^ keys
+    product = (keyed & np.uint64(0xFFFFFFFF)) * (keyed >> np.uint64(32))
+    swapped = stripes.reshape(*stripes.shape[:-1], 4, 2)[..., ::-1].reshape(stripes.shape)
+    return (product + swapped).sum(-2)
+
+
 def _long(data: bytes) -> tuple[int, int]:
     """Low and high half of more than 240 bytes."""
-    n, words = len(data), lambda at, count: np.frombuffer(_SECRET[at : at + 8 * count], "<u8")
-    keys = np.stack([words(8 * i, 8) for i in range(16)])
-    state = np.array([_P32[2], *_P64[:4], _P32[1], _P64[4], _P32[0]], np.uint64)
-
-    def added(stripes: np.ndarray, keys: np.ndarray) -> np.ndarray:
-        keyed = stripes ^ keys
-        product = (keyed & np.uint64(0xFFFFFFFF)) * (keyed >> np.uint64(32))
-        return (product + stripes.reshape(*stripes.shape[:-1], 4, 2)[..., ::-1].reshape(stripes.shape)).sum(-2)
-
+    n, state = len(data), _START
     blocks = (n - 1) // 1024
-    for sums in added(np.frombuffer(data[: 1024 * blocks], "<u8").reshape(blocks, 16, 8), keys):
+    for sums in _added(np.frombuffer(data[: 1024 * blocks], "<u8").reshape(blocks, 16, 8), _KEYS):
         state = state + sums
-        state = (state ^ (state >> np.uint64(47)) ^ words(128, 8)) * np.uint64(_P32[0])
+        state = (state ^ (state >> np.uint64(47)) ^ _words(128)) * np.uint64(_P32[0])
     stripes = (n - 1 - 1024 * blocks) // 64
     rest = np.frombuffer(data[1024 * blocks : 1024 * blocks + 64 * stripes], "<u8").reshape(stripes, 8)
-    state = state + added(rest, keys[:stripes])
-    state = state + added(np.frombuffer(data[-64:], "<u8").reshape(1, 8), words(121, 8))
+    state = state + _added(rest, _KEYS[:stripes])
+    state = state + _added(np.frombuffer(data[-64:], "<u8").reshape(1, 8), _words(121))
 
     def merged(at: int, start: int) -> int:
-        keyed = [int(a) for a in state ^ words(at, 8)]
+        keyed = [int(a) for a in state ^ _words(at)]
         return _avalanche((start + sum(_folded(*keyed[i : i + 2]) for i in range(0, 8, 2))) & _MASK)
 
     return merged(11, n * _P64[0]), merged(117, ~(n * _P64[1]) & _MASK)

@@ -1,11 +1,12 @@
 """A second reader of datasets in plain NumPy, written from docs/format.md and docs/resume.md alone.
 
-It shares no code with the library. test_second_reader.py compares the two, so that the pages say all that a reader needs.
+It shares no code with the library; test_second_reader.py compares the two. So the pages say all that a reader needs.
 """
 
 import json
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -30,9 +31,9 @@ def leaves(values: np.ndarray) -> list[np.ndarray]:
 def sealed(path: Path) -> dict:
     """The JSON object of a file that ends with its own CRC32C."""
     data = path.read_bytes()
-    head, digits, end = data[:-13], data[-12:-4], data[-4:]
+    digits, end = data[-12:-4], data[-4:]
     assert data[-26:-12] == b'\n  "crc32c": "' and end == b'"\n}\n', path
-    assert crc32c(data[:-12] + b"00000000" + end) == int(digits, 16), (path, head[:0])
+    assert crc32c(data[:-12] + b"00000000" + end) == int(digits, 16), path
     return json.loads(data)
 
 
@@ -43,16 +44,17 @@ def compact_json(value: object) -> str:
 
 @dataclass
 class Span:
-    """Records [begin, end) of a shard or, from `Dataset.spans`, of the stream; the bytes of their entry and its number."""
+    """Records [begin, end) of a shard, or of the stream; their entry's bytes, its number in its shard."""
 
     begin: int
     end: int
     entry: bytes
     number: int
+    shard: int = 0
 
 
 class Shard:
-    """One folder: `records`, `spans()`, `columns`."""
+    """One folder: `records`, `spans`, `columns()`."""
 
     def __init__(self, folder: Path, manifest: dict, said: dict) -> None:
         self.folder, self.said, self.manifest = folder, said, manifest
@@ -84,16 +86,17 @@ class Shard:
         index = np.frombuffer(self.read("metadata.index"), "<u8")
         return (index.reshape(-1, 2)[:, 1] if self.manifest["layout"] == "compact" else index).tolist()
 
+    @cached_property
     def spans(self) -> list[Span]:
         """The spans in order; documents without records and opaque ones have begin == end."""
         if self.manifest["mode"] == "tokens":
             return []
         ends, data = self.entry_ends(), self.read("metadata.bin")
-        entries = [data[a:b] for a, b in zip(ends, ends[1:], strict=False)]
+        entries = [data[a:b] for a, b in pairwise(ends)]
         if self.ids:
             ids = self.stream["metadata_id"]
             cuts = [0, *(np.flatnonzero(np.diff(ids.astype("i8"))) + 1).tolist(), len(ids)] if len(ids) else [0]
-            return [Span(a, b, entries[ids[a]], int(ids[a])) for a, b in zip(cuts, cuts[1:], strict=False)]
+            return [Span(a, b, entries[ids[a]], int(ids[a])) for a, b in pairwise(cuts)]
         if self.manifest["mode"] == "opaque":
             return [Span(0, 0, entry, number) for number, entry in enumerate(entries)]
         index = np.frombuffer(self.read("metadata.index"), "<u8").reshape(-1, 2)
@@ -109,6 +112,8 @@ class Shard:
     @cached_property
     def stored(self) -> dict[str, np.ndarray]:
         """Columns as stored: values of categories are numbers of the shard's own table."""
+        if not self.manifest.get("columns"):
+            return {}
         data, at, found = self.read("columns.bin"), 0, {}
         for name, kind, *shape in self.manifest["columns"]:
             if kind == "category":
@@ -126,7 +131,7 @@ class Shard:
     def columns(self) -> dict[str, np.ndarray]:
         """Columns of each entry; categories as numbers of the whole dataset's names, -1 for none."""
         found = dict(self.stored)
-        for name, table in self.said["values"]["tables"].items():
+        for name, table in self.said.get("values", {}).get("tables", {}).items():
             numbers = np.array([*(range(table) if isinstance(table, int) else table), -1], "i4")
             found[name] = numbers[found[name]]
         return found
@@ -137,9 +142,7 @@ class Shard:
         assert list(self.said["digests"]["fields"].values()) == digests, self.folder
         spans = None
         if self.manifest["mode"] != "tokens":
-            parts = [
-                np.array([s.end - s.begin, len(s.entry)], "<u8").tobytes() + xxh3(s.entry) for s in self.spans()
-            ]
+            parts = [np.array([s.end - s.begin, len(s.entry)], "<u8").tobytes() + xxh3(s.entry) for s in self.spans]
             spans = xxh3(b"".join(parts)).hex()
         assert self.said["digests"]["spans"] == spans, self.folder
         if self.manifest["version"] == 2 and self.manifest["columns"]:
@@ -159,16 +162,18 @@ class Dataset:
 
     def records(self) -> np.ndarray:
         """All records of the stream."""
-        return np.concatenate([shard.records for shard in self.shards] or [np.empty(0, dtype_of(self.manifest["fields"]))])
+        return np.concatenate(
+            [shard.records for shard in self.shards] or [np.empty(0, dtype_of(self.manifest["fields"]))]
+        )
 
     def spans(self, a: int = 0, b: int | None = None) -> list[Span]:
         """Spans that have records of [a, b) of the stream; without `b` all, those without records too."""
         found, start = [], 0
-        for shard in self.shards:
-            for span in shard.spans():
+        for place, shard in enumerate(self.shards):
+            for span in shard.spans:
                 begin, end = start + span.begin, start + span.end
                 if b is None or max(begin, a) < min(end, b):
-                    found.append(Span(begin, end, span.entry, span.number))
+                    found.append(Span(begin, end, span.entry, span.number, place))
             start += shard.said["records"]
         return found
 
