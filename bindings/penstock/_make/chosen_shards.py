@@ -24,10 +24,9 @@ _DOCUMENTS = 1 << 14  # that are read at once
 
 
 class Chosen:
-    """Some documents of each shard, with their metadata and columns, in their order; values are their numbers in it."""
+    """Some documents of each shard, with metadata and columns, in order; values: their numbers, and its digest."""
 
-    note: str | None = ".choosing"
-    keeps_task = False
+    note: str | None = None
 
     def apply(self, local: Path, values: Sequence[Any], to: Path) -> Path:
         dataset, numbers = open_dataset(local), values[0]
@@ -38,16 +37,23 @@ class Chosen:
         codec = codecs.from_json(dataset._native.codec_json)
         assert codec is not None  # or it would have no documents
         fields = None if dataset.mode == "opaque" else dataset.dtype
-        with Writer(to, fields, codec, columns=types, shard=0) as writer:
+        with Writer(to, fields, codec, columns=types, shard=0, task=_task(values)) as writer:
             for begin, end in _steps(dataset, numbers):
                 writer.append_batch(**_documents(dataset, numbers[begin:end]))
         return to / ONLY_SHARD
 
     def is_made_of(self, found: Mapping[str, Any], given: Mapping[str, Any]) -> bool:
-        return bool(found["fields"] == given["fields"] and found["codec"] == given["codec"])
+        return True  # its task tells
+
+    def task(self, taken: TakenShard) -> Any:
+        return _task(taken.values)
 
     def digest(self, values: Sequence[Any]) -> str:
-        return hashlib.sha256(values[0].tobytes()).hexdigest()
+        return ""
+
+
+def _task(values: Sequence[Any]) -> Any:
+    return {"chosen_of": values[1], "documents": hashlib.sha256(values[0].tobytes()).hexdigest()}
 
 
 def chosen_tasks(source: Stored, where: str | None, without: Any) -> list[TakenShard]:
@@ -75,7 +81,7 @@ def chosen_tasks(source: Stored, where: str | None, without: Any) -> list[TakenS
     tasks, first = [], 0
     for shard in source.shards:
         numbers = np.flatnonzero(stays[first : first + shard.entries])
-        tasks.append(TakenShard(0, shard, [numbers]))
+        tasks.append(TakenShard(0, shard, [numbers, hashlib.sha256(shard.text).hexdigest()]))
         first += shard.entries
     return tasks
 

@@ -42,13 +42,15 @@ class Change(Protocol):
     """A change of shards: each becomes another."""
 
     note: str | None  # name of one beside the shards where shard.json does not tell what was done
-    keeps_task: bool  # shard.json goes on to say what the shard was made of
 
     def apply(self, local: Path, values: Sequence[Any], to: Path) -> Path:
         """Changes the dataset `local`, of one shard, maybe into the new folder `to`; the finished shard's folder."""
 
     def is_made_of(self, found: Mapping[str, Any], given: Mapping[str, Any]) -> bool:
         """True if a finished shard may be this change of another one, by their shard.json."""
+
+    def task(self, taken: TakenShard) -> Any:
+        """What shard.json says that the shard was made of."""
 
     def digest(self, values: Sequence[Any]) -> str:
         """Tells it from other changes, where there is a note."""
@@ -58,7 +60,6 @@ class Convert:
     """The other layout."""
 
     note: str | None = None
-    keeps_task = False
 
     def __init__(self, layout: str) -> None:
         self._layout = layout
@@ -68,7 +69,10 @@ class Convert:
         return to / ONLY_SHARD
 
     def is_made_of(self, found: Mapping[str, Any], given: Mapping[str, Any]) -> bool:
-        return found["layout"] == self._layout and found[_TASK] is None and _same(found, given, _OF_LAYOUT)
+        return found["layout"] == self._layout and _same(found, given, _OF_LAYOUT)
+
+    def task(self, taken: TakenShard) -> None:
+        return None
 
     def digest(self, values: Sequence[Any]) -> str:
         return ""
@@ -78,7 +82,6 @@ class Annotate:
     """Other columns."""
 
     note: str | None = ".annotating"
-    keeps_task = True
 
     def __init__(self, added: Sequence[tuple[str, list[str], bool]], removed: Sequence[str]) -> None:
         """`added` is what native code takes, without values."""
@@ -92,6 +95,9 @@ class Annotate:
 
     def is_made_of(self, found: Mapping[str, Any], given: Mapping[str, Any]) -> bool:
         return _same(found, given, _OF_COLUMNS)
+
+    def task(self, taken: TakenShard) -> Any:
+        return taken.shard.task
 
     def digest(self, values: Sequence[Any]) -> str:
         digest = hashlib.sha256(json.dumps([self._added, self._removed]).encode())
@@ -161,7 +167,7 @@ class ShardRecipe(BaseRecipe):
         """None: descriptions tell all."""
 
     def describe(self, number: int, task: TakenShard) -> Any:
-        return task.shard.task if self._change is None or self._change.keeps_task else None
+        return task.shard.task if self._change is None else self._change.task(task)
 
     def size(self, task: TakenShard) -> int:
         if task.stays:
@@ -182,7 +188,8 @@ class ShardRecipe(BaseRecipe):
             noted = self._noted or []
             if each.number >= len(noted) or noted[each.number] != self._digest(task):
                 return False
-        return self._change.is_made_of(json.loads(text), json.loads(task.shard.text))
+        made = json.loads(text)
+        return made[_TASK] == self._change.task(task) and self._change.is_made_of(made, json.loads(task.shard.text))
 
     def refusal(self, each: Numbered, path: str) -> None:
         """None: it is made again."""

@@ -88,7 +88,10 @@ def test_a_run_that_did_not_end_goes_on_and_another_choice_is_made_anew(tmp_path
     penstock.convert(tmp_path / "d", out, where="score > 10", resume=True)
     assert {file: file.stat().st_mtime_ns for file in kept} == kept
     same(penstock.open(out), given, list(range(41, COUNT)))
-    assert not list(out.glob(".choosing*"))
+    before = penstock.open(out).fingerprint
+    assert penstock.convert(tmp_path / "d", out, where="score > 10", resume=True) == before  # it is there
+    with pytest.raises(penstock.InvalidArgumentError, match="made of other input or options"):
+        penstock.convert(tmp_path / "d", out, where="score > 11", resume=True)
     calls = 0
     with pytest.raises(KeyboardInterrupt):
         penstock.convert(tmp_path / "d", tmp_path / "other", where="score > 10", progress=stop)

@@ -87,14 +87,18 @@ def values(count: int) -> dict[str, Any]:
 VERBS: dict[str, Callable[..., Any]] = {
     "combine": lambda inputs, out, **given: penstock.combine(inputs, out, **given),
     "convert": lambda inputs, out, **given: penstock.convert(inputs[0], out, "ids", **given),
+    "leave out": lambda inputs, out, **given: penstock.convert(
+        inputs[0], out, where="score > 3 and label <> 'l1'", without=[30], **given
+    ),
     "append": lambda inputs, out, **given: penstock.append(out, inputs, **given),
     "annotate": lambda inputs, out, **given: penstock.annotate(out, values(COUNT), **given),
+    "keys": lambda inputs, out, **given: penstock.annotate(out, from_metadata=["name:f4", "seed"], **given),
     "shuffle": lambda inputs, out, **given: penstock.shuffle(
         inputs[0], out, seed=3, documents=True, shard_size=SHARD_BYTES, **given
     ),
 }
-IN_PLACE = ("append", "annotate")
-ALL_BUT_SHUFFLE = ("combine", "convert", *IN_PLACE)  # which does not go by shards: test_verbs.py
+IN_PLACE = ("append", "annotate", "keys")
+ALL_BUT_SHUFFLE = ("combine", "convert", "append", "annotate")  # which does not go by shards: test_verbs.py
 
 
 def local_twin(verb: str, data: list[Path], folder: Path) -> Path:
@@ -109,14 +113,18 @@ def local_twin(verb: str, data: list[Path], folder: Path) -> Path:
     ("verb", "way"),
     [
         *((verb, way) for verb in VERBS for way in ("there to there", "here to here")),
-        *((verb, way) for verb in ("combine", "convert", "append") for way in ("there to here", "here to there")),
+        *(
+            (verb, way)
+            for verb in ("combine", "convert", "leave out", "append")
+            for way in ("there to here", "here to there")
+        ),
         ("shuffle", "there to here"),
     ],
 )
 def test_the_bytes_are_those_of_the_local_verb(
     place: Place, other: Place, data: list[Path], tmp_path: Path, verb: str, way: str
 ) -> None:
-    several = 2 if verb in ("convert", "append") else Near()  # what travels to processes of its own
+    several = 2 if verb in ("convert", "leave out", "append") else Near()  # what travels to processes of its own
     workers: Any = {"there to there": several, "here to here": Near()}.get(way, 1)
     begin, end = way.split(" to ")
     (tmp_path / "scratch").mkdir()
@@ -143,7 +151,7 @@ def test_the_bytes_are_those_of_the_local_verb(
     after = out.files() if isinstance(out, Place) else tree(out)
     if verb == "append":  # the first shards stay as they are
         assert all(after[name] == content for name, content in before.items() if name != "dataset.json")
-    if verb != "annotate":
+    if verb not in ("annotate", "keys"):
         assert VERBS[verb](inputs, address, resume=True, **given) == found
         assert (out.files() if isinstance(out, Place) else tree(out)) == after
 
