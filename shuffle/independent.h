@@ -2,7 +2,7 @@
 //
 // Draw d of an epoch is a number t below the total T of the weights, by a hash of (seed, epoch, d), and of it the first
 // observation whose prefix sum exceeds t. t is exactly uniform: a hash that would favour some numbers is passed over
-// (Lemire, "Fast random integer generation in an interval", 2019). docs/resume.md has the formula. Immutable: any
+// (Lemire, "Fast random integer generation in an interval", 2019). docs/order.md has the formula. Immutable: any
 // thread.
 #pragma once
 

@@ -101,7 +101,7 @@ class BlocksReference:
 
 
 def independent_draws(weights: list, seed: int, epoch: int, size: int) -> list:
-    """An epoch of `Weighted(weights, draws="independent")`, of integer weights, from docs/resume.md."""
+    """An epoch of `Weighted(weights, draws="independent")`, of integer weights, from docs/order.md."""
     total = int(sum(weights))
     drawn = []
     for draw in range(size):

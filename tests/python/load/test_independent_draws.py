@@ -1,4 +1,4 @@
-"""Draws with replacement beside their formula in docs/resume.md, in loaders on any ranks and threads."""
+"""Draws with replacement beside their formula in docs/order.md, in loaders on any ranks and threads."""
 
 from __future__ import annotations
 
