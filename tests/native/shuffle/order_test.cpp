@@ -108,9 +108,8 @@ INSTANTIATE_TEST_SUITE_P(
         Kind{"Bucketed", make_bucketed}, Kind{"Balanced", make_evenly, false},
         Kind{"Weighted", [](auto n, auto seed) { return make_weighted(n, seed, Draws::Rounded); }, false},
         Kind{"Systematic", [](auto n, auto seed) { return make_weighted(n, seed, Draws::Systematic); }, false},
-        Kind{"Independent", make_independent, false},
-        Kind{"Grown", make_grown, false}, Kind{"Listed", make_listed, false, false},
-        Kind{"Asked", make_asked, false, false}),
+        Kind{"Independent", make_independent, false}, Kind{"Grown", make_grown, false},
+        Kind{"Listed", make_listed, false, false}, Kind{"Asked", make_asked, false, false}),
     [](const auto& info) { return info.param.name; });
 
 TEST_P(EveryOrder, GivesEveryObservationOnceAnEpoch) {
