@@ -2,8 +2,8 @@
 
     build/adapters/environment-scvi/bin/python benchmarks/scvi_training.py --cells 20000 --genes 2000
 
-in the environment of `make adapters`, with PYTHONPATH=build/adapters/runs-scvi/path. Generated cells of eight types on four
-plates; about a tenth of the counts are not 0. ELBOs are of the held-out tenth after some epochs, mean and standard
+in the environment of `make adapters`, with PYTHONPATH=build/adapters/runs-scvi/path. Generated cells of eight types on
+four plates; about a tenth of the counts are not 0. ELBOs are of the held-out tenth after some epochs, mean and standard
 deviation over seeds. A loader's cells/s are those of an epoch of train batches of 128, without a model: the best of
 three, files in the page cache.
 """

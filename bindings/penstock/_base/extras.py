@@ -22,8 +22,11 @@ PACKAGES: dict[str, tuple[str, ...]] = {
     "hub": ("huggingface_hub>=1.0",),
     "query": ("duckdb>=1.1", "pyarrow>=15"),
     "ray": ("ray[data]>=2.50", "pyarrow>=15", "pandas>=2.0"),
+    "scvi": ("scvi-tools>=1.4",),
 }
 """Requirements as pyproject.toml has them, which a test compares."""
+
+_MODULES = {"scvi-tools": "scvi"}  # packages that are called otherwise than their module
 
 
 def install(extra: str, *, least: bool = False) -> str:
@@ -56,4 +59,5 @@ def install_for(module: str) -> str:
 
 
 def _module(requirement: str) -> str:
-    return requirement.partition(">=")[0].partition("[")[0]
+    name = requirement.partition(">=")[0].partition("[")[0]
+    return _MODULES.get(name, name)

@@ -298,8 +298,8 @@ class DataModule(Described, LightningDataModule):  # type: ignore[misc]
             self._train = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Pickles with its state, without threads and trainer."""
-        return {**self.__dict__, "_loaded": self.state_dict(), "_train": None, "trainer": None}
+        """Pickles with its state, without threads."""
+        return {**self.__dict__, "_loaded": self.state_dict(), "_train": None}
 
     def _share(self) -> tuple[int, int]:
         """This process's rank and how many there are: as it was told, or as the trainer says."""

@@ -44,7 +44,7 @@ def test_importing_penstock_imports_no_framework():
 import sys, penstock
 penstock.adapters
 assert sorted(penstock.adapters.__all__) == dir(penstock.adapters)
-found = {"torch", "torchdata", "lightning", "transformers", "torchtitan"} & set(sys.modules)
+found = {"torch", "torchdata", "lightning", "transformers", "torchtitan", "scvi"} & set(sys.modules)
 assert not found, found
 penstock.adapters.lightning.TrainLoader
 assert not {"lightning", "torch"} & set(sys.modules)
@@ -102,7 +102,7 @@ def test_releases_that_an_error_names_are_those_that_make_adapters_runs():
 
 
 def test_no_adapter_no_loader_and_numpy_arrays_are_refused(view):
-    with pytest.raises(AttributeError, match="lightning, torch"):
+    with pytest.raises(AttributeError, match="lightning, scvi, torch"):
         _ = penstock.adapters.keras
     for wrap in (TrainLoader, ModelLoader):
         with pytest.raises(penstock.InvalidArgumentError, match=r"must be a penstock\.Loader"):
