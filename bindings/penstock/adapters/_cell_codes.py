@@ -76,13 +76,19 @@ def labels(name: str, dataset: Dataset, cells: Numbers | None, unlabeled: str) -
     As scvi-tools has it, the label that was last takes the place of `unlabeled`.
 
     Raises:
-        InvalidArgumentError: no such column; a cell without a number.
+        InvalidArgumentError: no such column; a cell without a number; `unlabeled` is one of the numbers.
     """
     column = _column("labels_key", name, dataset)
     stored = _values("labels_key", column, cells)
     if column.categories is None:
         there = np.unique(stored)
-        found = Coded(name, np.array([*map(str, there.tolist()), unlabeled], object), _searched(there), False)
+        names = [*map(str, there.tolist()), unlabeled]
+        if unlabeled in names[:-1]:
+            raise InvalidArgumentError(
+                f"unlabeled_category={unlabeled!r}: the labels of {excerpt(name)} are numbers: {unlabeled} is one of "
+                "them; penstock.annotate adds a column of categories"
+            )
+        found = Coded(name, np.array(names, object), _searched(there), False)
         return found, found.codes(stored)
     values = list(column.categories)
     if unlabeled in values:

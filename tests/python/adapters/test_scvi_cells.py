@@ -79,6 +79,7 @@ def adapter() -> Iterator[Any]:
     try:
         yield importlib.import_module("penstock.adapters.scvi")
     finally:
+        vars(penstock.adapters).pop("scvi", None)
         for name, module in before.items():
             sys.modules.pop(name, None)
             if module is not None:
@@ -182,6 +183,13 @@ def test_semisupervised_batches_are_pairs_of_all_cells_and_of_cells_with_labels(
 
 
 # ---- parts
+
+
+def test_labels_may_be_numbers(made: Made, adapter: Any) -> None:
+    cells = adapter.DataModule(made.path, labels_key="lane", model="SCANVI")
+    assert cells.n_labels == 3 and cells.labels_.tolist() == [str(lane) for lane in made.lanes]
+    codes = torch.cat([batch["labels"] for batch in cells.inference_dataloader()])[:, 0]
+    assert np.array_equal(codes, np.searchsorted([2, 5, 9], made.lanes))
 
 
 def test_parts_are_fractions_conditions_numbers_or_masks(made: Made, adapter: Any) -> None:
@@ -322,6 +330,7 @@ def test_minified_batches_hold_what_the_model_made(made: Made, adapter: Any) -> 
         ({"categorical_covariate_keys": ["pair"]}, "each of its values is [2]"),
         ({"continuous_covariate_keys": ["plate"]}, "'plate' is of categories"),
         ({"continuous_covariate_keys": ["holes"]}, "1 cell without 'holes', the first is cell 7"),
+        ({"labels_key": "lane", "unlabeled_category": "5"}, "the labels of lane are numbers: 5 is one of them"),
         ({"labels_key": 3}, "labels_key=3: the dataset has no such column"),
         ({"model": "SCANVI"}, "labels_key= must name the column"),
         ({"validation": 1.0}, "validation=1.0: a fraction from 0 to below 1"),
