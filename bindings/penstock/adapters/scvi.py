@@ -73,7 +73,7 @@ class DataModule(Described, LightningDataModule):  # type: ignore[misc]
         categorical_covariate_keys: Iterable[str] = (),
         continuous_covariate_keys: Iterable[str] = (),
         size_factor_key: str | None = None,
-        model: str = "SCVI",
+        model: Any = "SCVI",
         unlabeled_category: str = "Unknown",
         genes: Any = None,
         value: str = "count",
@@ -100,8 +100,8 @@ class DataModule(Described, LightningDataModule):  # type: ignore[misc]
             categorical_covariate_keys: columns of further categories.
             continuous_covariate_keys: columns of numbers.
             size_factor_key: the column of size factors; None: the sum of a cell's counts.
-            model: name of the class: "SCVI", "SCANVI", "LinearSCVI". SCANVI trains on pairs of batches, the second of
-                cells with labels.
+            model: the class of the model, or its name: "SCVI", "SCANVI", "LinearSCVI". SCANVI trains on pairs of
+                batches, the second of cells with labels.
             unlabeled_category: what cells without a label are called, those with this label and those that miss one.
             genes: which, by name or number, in this order; None: all.
             value: the field of the counts, or another layer.
@@ -127,7 +127,8 @@ class DataModule(Described, LightningDataModule):  # type: ignore[misc]
         """
         super().__init__()
         self.dataset, self._cells = opened(data, more)
-        self._model, self._unlabeled, self._version = str(model), str(unlabeled_category), str(_VERSION)
+        self._model = str(getattr(model, "__name__", model))
+        self._unlabeled, self._version = str(unlabeled_category), str(_VERSION)
         self._share_given = (rank, world_size)
         self._seeds_noise, checked = bool(seed_noise), checked_options(options)
         if self._is_semisupervised and labels_key is None:

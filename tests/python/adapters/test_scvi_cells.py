@@ -186,7 +186,8 @@ def test_semisupervised_batches_are_pairs_of_all_cells_and_of_cells_with_labels(
 
 
 def test_labels_may_be_numbers(made: Made, adapter: Any) -> None:
-    cells = adapter.DataModule(made.path, labels_key="lane", model="SCANVI")
+    cells = adapter.DataModule(made.path, labels_key="lane", model=type("SCANVI", (), {}))
+    assert cells.registry["model_name"] == "SCANVI"
     assert cells.n_labels == 3 and cells.labels_.tolist() == [str(lane) for lane in made.lanes]
     codes = torch.cat([batch["labels"] for batch in cells.inference_dataloader()])[:, 0]
     assert np.array_equal(codes, np.searchsorted([2, 5, 9], made.lanes))
