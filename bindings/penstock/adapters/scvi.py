@@ -57,11 +57,11 @@ class DataModule(Described, LightningDataModule):  # type: ignore[misc]
         train_idx: numbers of the cells that are trained on, int64, ascending.
         val_idx: of those that are validated on.
         test_idx: of those that are kept for tests.
-        n_obs: cells of all parts, and of none.
-        n_vars: genes.
-        n_batch: batches, those of other categories of the column too.
-        n_labels: labels; with SCANVI without that of cells that have none.
-        labels_: label of each cell, None where it has none.
+        n_obs: how many cells there are, in whatever part.
+        n_vars: how many genes.
+        n_batch: how many categories of batches.
+        n_labels: how many labels; with SCANVI without that of cells that have none.
+        labels_: the label of each cell, None where it has none.
     """
 
     def __init__(
