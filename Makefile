@@ -8,7 +8,7 @@ PYTEST_FLAGS ?= -n 3
 CPP_FILES = $$(git ls-files '*.h' '*.cpp')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test setup-check package build test check checks format lint types stubs man includes sanitize tidy wheel wheel-old docs budget model adapters formats ray peers-tests bench bench-quick bench-peers bench-cells demo faults mutations wait fuzz format clean
+.PHONY: help setup setup-test setup-check package build test check checks format lint types stubs man includes sanitize tidy wheel wheel-old docs budget model adapters formats soma ray peers-tests bench bench-quick bench-peers bench-cells demo faults mutations wait fuzz format clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -101,6 +101,9 @@ adapters: build  ## the adapters inside their frameworks, in an environment of i
 
 formats: build  ## importers and exporters against the packages whose formats they are (about 10 minutes, 3 GB)
 	python tests/formats/run.py --markdown build/formats/results.md
+
+soma: build  ## SOMA experiments that tiledbsoma wrote, in an environment of its own (about 2 minutes, 700 MB)
+	python tests/soma/run.py
 
 ray: build  ## on a Ray cluster of two nodes here, killed workers and nodes, in an environment of its own (about 8 minutes, 1.2 GB)
 	python tests/ray/run.py --json build/ray/results.json --markdown build/ray/results.md

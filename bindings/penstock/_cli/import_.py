@@ -43,8 +43,8 @@ Examples:
   penstock import filtered_feature_bc_matrix.h5 --out cells/
   penstock import multiome.h5mu --modality rna --out cells/
 """
-_CELLS = {"h5ad": (".h5ad", ".h5", ".hdf5", ".h5mu"), "zarr": (".zarr",), "mtx": ()}
-_MATRIX = ("matrix.mtx", "matrix.mtx.gz")  # in a folder of 10x
+_CELLS = {"h5ad": (".h5ad", ".h5", ".hdf5", ".h5mu"), "zarr": (".zarr",), "mtx": (), "soma": ()}
+_IN_FOLDERS = ("matrix.mtx", "matrix.mtx.gz", "__tiledb_group.tdb")  # of 10x, of SOMA experiments
 _OF_CELLS = ("x", "layers", "obs", "obsm", "join", "modality")
 _OF_TOKENS = ("column", "metadata", "dtype", "end_of_document", "begin_of_document", "shard_size")
 _FORMATS = ("raw", "megatron", "datatrove", "olmo", "litdata", "mds", "huggingface", "parquet", "webdataset")
@@ -126,7 +126,7 @@ def _names(context: click.Context, option: click.Parameter, value: str | None) -
     help="Cells of several files: exact refuses files whose genes differ; inner keeps the genes that all files have, "
     "outer those that any file has.",
 )
-@click.option("--modality", metavar="NAME", help="Cells: of MuData (.h5mu), the modality that is imported.")
+@click.option("--modality", metavar="NAME", help="Cells: of MuData (.h5mu) the modality, of SOMA the measurement.")
 @heading("Where it runs")
 @ray_option
 @scratch_option
@@ -154,7 +154,7 @@ def _are_cells(inputs: Sequence[str], format: str | None) -> bool:
         return format in _CELLS
     endings = tuple(each for suffixes in _CELLS.values() for each in suffixes)
     found = {
-        Path(each.rstrip("/")).suffix.lower() in endings or any((Path(each) / name).is_file() for name in _MATRIX)
+        Path(each.rstrip("/")).suffix.lower() in endings or any((Path(each) / name).is_file() for name in _IN_FOLDERS)
         for each in inputs
     }
     if len(found) > 1:

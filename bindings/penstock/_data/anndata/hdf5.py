@@ -316,10 +316,7 @@ class ArrayNode(Node):
         return found
 
     def whole(self, most: int) -> tuple[tuple[int, ...] | None, Any]:
-        """(shape, [(name of a field or "", values, or a list of texts)]) of an array of any type.
-
-        (None, why) where it is not taken: it has more than `most` bytes, or values of a kind that is not read.
-        """
+        """(shape, [(name of a field or "", values or texts)]); (None, why) if it has more than `most` bytes, or others."""
         told, data = self._ask("whole", room=min(most, self._file.most))
         if "why" in told:
             return None, str(told["why"])
@@ -328,12 +325,9 @@ class ArrayNode(Node):
         found: list[tuple[str, Any]] = []
         at = 0
         for name, dtype, texts in told["fields"]:
-            if texts is not None:
-                values: Any = [str(each) for each in texts]
-            else:
-                kind = np.dtype(str(dtype))
-                values = np.frombuffer(data, kind, count, at)
-                at += count * kind.itemsize
+            kind = np.dtype("V0" if texts is not None else str(dtype))
+            values: Any = np.frombuffer(data, kind, count, at) if texts is None else [str(each) for each in texts]
+            at += count * kind.itemsize
             if len(values) != count:
                 raise CorruptionError(f"{self._file.path}: {self._member}: {len(values):,} values for {count:,}")
             found.append((str(name), values))

@@ -34,8 +34,8 @@ _SIGNATURE = b"\x89HDF\r\n\x1a\n"  # at byte 0, 512, 1024, 2048, …
 _TEXT_BYTES = 1 << 23  # of strings that are looked at at once
 
 
-def needed(module: str, what: str) -> Any:
-    """A module that a package of the extra `cells` has.
+def needed(module: str, what: str, package: str = "") -> Any:
+    """A module that a package of the extra `cells` has, or `package`.
 
     Raises:
         ModuleNotFoundError: it is not installed; the message says what to install.
@@ -45,7 +45,8 @@ def needed(module: str, what: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name != module.partition(".")[0]:
             raise
-        raise ModuleNotFoundError(f"{what} needs the package {module}: {install('cells')}", name=error.name) from None
+        how = f"pip install {package}" if package else install("cells")
+        raise ModuleNotFoundError(f"{what} needs the package {module}: {how}", name=error.name) from None
 
 
 def format_of(path: str, given: str | None = None) -> str:

@@ -10,7 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock._base.errors import InvalidArgumentError
+from penstock._data.anndata.members import LAYERS, X
 from penstock._data.anndata.opened import Input
+from penstock._data.anndata.soma import is_soma
+from penstock._data.anndata.soma import write_as_h5ad as write_soma_as_h5ad
 from penstock._data.anndata.stores import format_of
 from penstock._from.cells.mtx import is_mtx, write_as_h5ad
 from penstock._from.cells.plan import matrix_names
@@ -48,7 +51,8 @@ def import_anndata(
     """Makes a dataset of AnnData's .h5ad files or zarr stores: a document a cell, with a record for each gene it has.
 
     MuData's .h5mu files (one modality), 10x Genomics' .h5 files and folders of matrix.mtx, barcodes.tsv and
-    features.tsv are taken too; genes of the latter two are named by their ids.
+    features.tsv are taken too; genes of the latter two are named by their ids. So are SOMA experiments of TileDB, with
+    the package tiledbsoma.
 
     Memory is bounded whatever the inputs' size, and the bytes written are the same for any `workers`. Needs the extra
     `cells`.
@@ -68,8 +72,9 @@ def import_anndata(
         progress: called with (cells done, cells in all) now and then; may raise to stop.
         preparing: called with (what is done, share of the cells, cells in all) while none is written: counts are looked
             at, compressed columns transposed; may raise to stop.
-        format: "h5ad", "zarr" or "mtx"; None: as the extension says, and of a folder a matrix.mtx in it.
-        modality: of .h5mu files and MuData's zarr stores, which of them.
+        format: "h5ad", "zarr", "mtx" or "soma"; None: as the extension and what is in a folder say.
+        modality: of .h5mu files and MuData's zarr stores, which of them; of SOMA experiments the measurement, of which
+            x="layers/NAME" is a layer of X.
         overwrite: replace a dataset that is there, once the new one is whole.
         storage: how a bucket is reached.
         scratch: where the shards of a bucket are until they are uploaded, one for each worker, and compressed columns
@@ -115,8 +120,9 @@ def import_anndata(
     }
     told = Told(progress, preparing)
     with ExitStack() as texts:
-        opened = _inputs(paths, format, modality, scratch, is_far(executor), texts)
-        recipe = CellRecipe(opened, matrix_names(x, layers), options, told, folder.path)
+        opened = _inputs(paths, format, modality, x, scratch, is_far(executor), texts)
+        is_one = all(each.file is not None for each in opened) and any(map(is_soma, paths))  # the layer is its X
+        recipe = CellRecipe(opened, matrix_names(X if is_one else x, layers), options, told, folder.path)
         try:
             made = Run(recipe, folder, executor, resume=resume, overwrite=overwrite, progress=told.wrote).make()
         finally:
@@ -133,9 +139,15 @@ def import_anndata(
 
 
 def _inputs(
-    paths: list[str], format: str | None, modality: str | None, scratch: PathLike | None, far: bool, texts: ExitStack
+    paths: list[str],
+    format: str | None,
+    modality: str | None,
+    x: str,
+    scratch: PathLike | None,
+    far: bool,
+    texts: ExitStack,
 ) -> list[Input]:
-    """How each is read; folders of text are written as .h5ad files, which `texts` removes."""
+    """How each is read; folders of text and SOMA experiments are written as .h5ad files, which `texts` removes."""
     found = []
     for number, path in enumerate(paths):
         if format == "mtx" or (format is None and is_mtx(path)):
@@ -144,14 +156,21 @@ def _inputs(
             if far or modality is not None:
                 what = "workers on other machines" if far else f"modality={modality!r}"
                 raise InvalidArgumentError(f"{path}: a folder of Matrix Market files does not go with {what}")
-            folder = texts.enter_context(
-                tempfile.TemporaryDirectory(
-                    prefix="penstock-mtx-", dir=None if scratch is None else local_path(scratch)
-                )
-            )
-            file = Path(folder) / f"{number}.h5ad"
+            file = _scratch_folder(scratch, texts) / f"{number}.h5ad"
             write_as_h5ad(path, file)
+            found.append(Input(path, "h5ad", None, str(file)))
+        elif format == "soma" or (format is None and is_soma(path)):
+            if far:
+                raise InvalidArgumentError(f"{path}: a SOMA experiment does not go with workers on other machines")
+            file = _scratch_folder(scratch, texts) / f"{number}.h5ad"
+            write_soma_as_h5ad(path, modality, None if x == X else x.removeprefix(LAYERS), file)
             found.append(Input(path, "h5ad", None, str(file)))
         else:
             found.append(Input(path, format_of(path, format), modality))
     return found
+
+
+def _scratch_folder(scratch: PathLike | None, texts: ExitStack) -> Path:
+    """A new folder, which `texts` removes."""
+    folder = tempfile.TemporaryDirectory(prefix="penstock-cells-", dir=None if scratch is None else local_path(scratch))
+    return Path(texts.enter_context(folder))

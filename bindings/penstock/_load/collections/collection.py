@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import warnings
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any
@@ -14,6 +16,7 @@ from penstock._base.arguments import one_of
 from penstock._base.errors import InvalidArgumentError
 from penstock._base.words import counted, excerpt, quoted
 from penstock._data.anndata.genes import JOINS
+from penstock._data.anndata.soma import SomaStore
 from penstock._data.anndata.stores import needed
 from penstock._load.collections.cell_batch import CellBatch, Codes
 from penstock._load.collections.cell_stores import CellStore, Indices
@@ -45,7 +48,9 @@ class Collection:
         ((6, 3), [[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]], [1, 0])
     """
 
-    def __init__(self, stores: Sequence[CellStore], join: str, layers: Sequence[str], obsm: Sequence[str]) -> None:
+    def __init__(
+        self, stores: Sequence[CellStore | SomaStore], join: str, layers: Sequence[str], obsm: Sequence[str]
+    ) -> None:
         """Made by `from_anndatas`."""
         self._stores = list(stores)
         self._members = ["X", *(f"layers/{name}" for name in layers), *(f"obsm/{name}" for name in obsm)]
@@ -121,6 +126,31 @@ class Collection:
                 )
             made.obs = made.obs[list(obs)]
         return made
+
+    @classmethod
+    def from_soma(
+        cls, experiments: Any, *, measurement: str | None = None, layer: str | None = None, join: str = "exact"
+    ) -> Collection:
+        """SOMA experiments of TileDB side by side, as CELLxGENE Census has them; needs the package tiledbsoma.
+
+        Args:
+            experiments: address of one, or several.
+            measurement: None: the only one, or RNA.
+            layer: of X; None: the only one, or "data", or "raw".
+            join: as of `from_anndatas`.
+
+        Returns:
+            The collection; give it to `CollectionLoader`.
+
+        Raises:
+            InvalidArgumentError: none, no such measurement or layer, genes that differ.
+            NotFoundError: a folder is not there.
+        """
+        one_of("join", join, JOINS)
+        given = [experiments] if isinstance(experiments, str | os.PathLike) else list(experiments)
+        if not given:
+            raise InvalidArgumentError("from_soma([]): give at least one")
+        return cls([SomaStore(os.fspath(each), measurement, layer) for each in given], join, (), ())
 
     @property
     def obs_names(self) -> Any:
@@ -254,7 +284,9 @@ class Collection:
         return f"Collection({self.shape[0]:,} cells, {self.shape[1]:,} genes, {counted(len(self._stores), 'store')})"
 
 
-def _joined(stores: list[CellStore], join: str) -> tuple[Any, Any, list[npt.NDArray[np.int64] | None], list[int]]:
+def _joined(
+    stores: list[CellStore | SomaStore], join: str
+) -> tuple[Any, Any, list[npt.NDArray[np.int64] | None], list[int]]:
     """(obs, var, of each store its genes' numbers or None, cells of each), by anndata.concat of obs and var alone."""
     anndata = needed("anndata", "Collection")
     frames = [store.frames() for store in stores]
@@ -269,11 +301,14 @@ def _joined(stores: list[CellStore], join: str) -> tuple[Any, Any, list[npt.NDAr
                 f"{stores[0].name} and {store.name} have other genes ({len(first):,} and {len(var):,}), or another "
                 "order of them: choose join='inner' or 'outer'"
             )
-    shells = [anndata.AnnData(obs=obs, var=var) for obs, var in frames]
-    if len(shells) == 1:
-        joined = shells[0]
-    else:
-        joined = anndata.concat(shells, join="inner" if join == "exact" else join, merge="same")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of names of cells that come twice
+        shells = [anndata.AnnData(obs=obs, var=var) for obs, var in frames]
+        joined = (
+            shells[0]
+            if len(shells) == 1
+            else anndata.concat(shells, join="inner" if join == "exact" else join, merge="same")
+        )
     if not joined.n_vars:
         raise InvalidArgumentError(f"no gene is in all of {quoted([store.name for store in stores])}")
     numbers = [

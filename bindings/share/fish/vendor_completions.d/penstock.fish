@@ -77,7 +77,7 @@ complete -c penstock -n '__penstock_command write' -s h -d 'Show the main option
 complete -c penstock -n '__penstock_command write' -l help -d 'Show all options'
 complete -c penstock -n '__penstock_command import' -F
 complete -c penstock -n '__penstock_command import' -l out -x -a '(__fish_complete_directories)' -d 'The new dataset\'s folder, or its address in a bucket'
-complete -c penstock -n '__penstock_command import' -l format -x -a 'raw megatron datatrove olmo litdata mds huggingface parquet webdataset h5ad zarr' -d 'Format of all inputs: raw, megatron, datatrove, olmo, litdata, mds, huggingface, parquet, webdataset, h5ad, zarr'
+complete -c penstock -n '__penstock_command import' -l format -x -a 'raw megatron datatrove olmo litdata mds huggingface parquet webdataset h5ad zarr mtx soma' -d 'Format of all inputs: raw, megatron, datatrove, olmo, litdata, mds, huggingface, parquet, webdataset, h5ad, zarr, mtx, soma'
 complete -c penstock -n '__penstock_command import' -l workers -x -d 'Number of workers'
 complete -c penstock -n '__penstock_command import' -l resume -d 'Go on with an interrupted run: keep its finished shards'
 complete -c penstock -n '__penstock_command import' -l overwrite -d 'Replace the dataset in --out, once the new one is whole'
@@ -92,6 +92,7 @@ complete -c penstock -n '__penstock_command import' -l layers -x -d 'Cells: laye
 complete -c penstock -n '__penstock_command import' -l obs -x -d 'Cells: columns of obs that are kept'
 complete -c penstock -n '__penstock_command import' -l obsm -x -d 'Cells: dense arrays of obsm that become columns'
 complete -c penstock -n '__penstock_command import' -l join -x -a 'exact inner outer' -d 'Cells of several files: exact refuses files whose genes differ; inner keeps the genes that all files have, outer those that any file has'
+complete -c penstock -n '__penstock_command import' -l modality -x -d 'Cells: of MuData (.h5mu) the modality, of SOMA the measurement'
 complete -c penstock -n '__penstock_command import' -l ray -d 'Run on a Ray cluster: ADDRESS is host:port of its head; without ADDRESS it is the cluster that this machine belongs to'
 complete -c penstock -n '__penstock_command import' -l scratch -x -a '(__fish_complete_directories)' -d 'With --out in a bucket: folder that holds a few shards until they are uploaded'
 complete -c penstock -n '__penstock_command import' -l endpoint -x -d 'Bucket: address of a server that speaks S3, such as http://minio:9000'
