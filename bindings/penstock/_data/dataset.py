@@ -19,6 +19,7 @@ from penstock._data.cells import Form
 from penstock._data.chosen_documents import ChosenDocuments
 from penstock._data.document_view import DocumentView
 from penstock._data.features import Features
+from penstock._data.fractions import warn_of_fractions
 from penstock._data.opened import Opened
 from penstock._data.packed import resolve as resolve_packed
 from penstock._data.packed_view import PackedView
@@ -312,6 +313,7 @@ class Dataset(Opened):
                 that are negative or infinite.
         """
         made = resolve_cells(form, value, genes, normalize, log1p, self.dtype, self.features)
+        warn_of_fractions(self, made)
         return CellView(self, metadata, names_of(columns), (), made)
 
     def _told_by(self, end: int | None, begin: int | None) -> Dataset:
@@ -332,10 +334,10 @@ class Dataset(Opened):
         check_side(self, bounds)
 
     def to_anndata(self, indices: npt.ArrayLike | None = None) -> Any:
-        """Cells as AnnData in memory: records as X and layers, columns as obs and obsm, features as var.
+        """Cells as AnnData in memory: records as X and layers, columns as obs and obsm, features as var, varm and uns.
 
-        X and layers are float32, float64 where counts have 4 bytes or are doubles; without layers explicit zeros stay.
-        Needs the extra `cells`.
+        Types are those that an import noted. Else X and layers are float32, float64 where counts have 4 bytes or are
+        doubles. Without layers explicit zeros stay. Needs the extra `cells`.
 
         Args:
             indices: which cells, in this order: integers [n], or a mask; None: all.

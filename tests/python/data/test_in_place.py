@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -469,3 +470,19 @@ def test_another_matrix_is_chosen(tmp_path: Path, x: str) -> None:
     np.zeros(20, "u2").tofile(tmp_path / "a.bin")
     with pytest.raises(penstock.InvalidArgumentError, match=r"is of \.h5ad and \.h5mu files, this is raw"):
         penstock.open(tmp_path / "a.bin", dtype="u2", x=x)
+
+
+def test_fractions_where_counts_are_wanted_are_warned_of(tmp_path: Path) -> None:
+    made = make(empty=False)
+    made.layers["counts"] = made.X.copy()
+    made.X = made.X.log1p()
+    path = write(made, tmp_path / "a.h5ad")
+    dataset = penstock.open(path)
+    for form, options in (("csr", {"normalize": 1e4}), ("csr", {"log1p": True}), ("ranked", {}), ("binned", {})):
+        with pytest.warns(UserWarning, match=r'have fractions.*open the file with x="layers/NAME"') as told:
+            dataset.cells(form, **options)
+        assert told[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        dataset.cells("csr")
+        penstock.open(path, x="layers/counts").cells("ranked")
