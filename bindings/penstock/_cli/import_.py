@@ -45,7 +45,7 @@ Examples:
 """
 _CELLS = {"h5ad": (".h5ad", ".h5", ".hdf5", ".h5mu"), "zarr": (".zarr",), "mtx": (), "soma": ()}
 _IN_FOLDERS = ("matrix.mtx", "matrix.mtx.gz", "__tiledb_group.tdb")  # of 10x, of SOMA experiments
-_OF_CELLS = ("x", "layers", "obs", "obsm", "join", "modality")
+_OF_CELLS = ("x", "layers", "obs", "obsm", "join", "modality", "raw")
 _OF_TOKENS = ("column", "metadata", "dtype", "end_of_document", "begin_of_document", "shard_size")
 _FORMATS = ("raw", "megatron", "datatrove", "olmo", "litdata", "mds", "huggingface", "parquet", "webdataset")
 
@@ -127,6 +127,7 @@ def _names(context: click.Context, option: click.Parameter, value: str | None) -
     "outer those that any file has.",
 )
 @click.option("--modality", metavar="NAME", help="Cells: of MuData (.h5mu) the modality, of SOMA the measurement.")
+@click.option("--raw", is_flag=True, help="Cells: keep raw too, for an export, with each cell's name.")
 @heading("Where it runs")
 @ray_option
 @scratch_option

@@ -25,5 +25,5 @@ def warn_of_fractions(dataset: Any, cells: Any) -> None:
     if (np.floor(there) != there).any():
         warn_caller(
             f"{dataset.path}: the values of the first cells have fractions, as of normalised or logarithmised ones, "
-            'and this view takes counts: open the file with x="layers/NAME" or x="raw", or leave out what was done already'
+            'and this view takes counts: open the file with x="layers/NAME" or x="raw", or leave out what is done'
         )

@@ -16,7 +16,7 @@ from penstock._base.resources import memory_bytes
 from penstock._base.words import excerpt
 from penstock._data.anndata.forms import ColumnForm, NotAsNoted, Note, cast_exactly
 from penstock._data.anndata.limits import Limits
-from penstock._data.anndata.members import LAYERS, NAME, VARM, X, given_back
+from penstock._data.anndata.members import LAYERS, NAME, RAW, VARM, X, given_back
 from penstock._data.anndata.trees import Tree, unpack
 
 T = TypeVar("T")
@@ -34,6 +34,7 @@ class Cells:
         dense: of each matrix that is a column [cells, genes].
         columns: [cells, …], of categories codes.
         texts: strings of the entries, None where one is missing.
+        raw: of raw, where entries have it (counts [cells], genes, values).
     """
 
     names: list[str] = field(default_factory=list)
@@ -41,6 +42,7 @@ class Cells:
     dense: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
     columns: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
     texts: dict[str, list[str | None]] = field(default_factory=dict)
+    raw: tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]] | None = None
 
 
 class CellReader:
@@ -89,6 +91,7 @@ class CellReader:
         self.columns = {name: column for name, column in columns.items() if name not in self._dense.values()}
         self._view = dataset.documents(columns=list(columns))
         self._source = _native.make_documents(dataset._native, [])
+        self.raw = self._note.raw
         self._has_entries = dataset.codec not in (None, "boundaries")
         self.texts: list[str] = self._keys_of_entries()
         for name in self.texts:
@@ -107,6 +110,11 @@ class CellReader:
         """Members of uns, as they lay in the imported file."""
         return unpack(self._note.uns, self._dataset.path)
 
+    def raw_var(self) -> Tree:
+        """raw's genes, as they lay in the imported file; where there is raw."""
+        assert self.raw is not None
+        return unpack(self.raw["var"], self._dataset.path)["var"]
+
     def is_of_obs(self, column: Any) -> bool:
         """True if a column is of obs; else of obsm, which has arrays."""
         return column._categories is not None or len(column.shape) == 1
@@ -116,7 +124,11 @@ class CellReader:
         if not self._has_entries or not len(self._view):
             return []
         entry = self._view.read([0]).spans[0].metadata
-        return [str(key) for key in entry if key != NAME] if isinstance(entry, Mapping) else []
+        return (
+            [str(key) for key in entry if key not in (NAME, *([RAW] if self.raw else []))]
+            if isinstance(entry, Mapping)
+            else []
+        )
 
     def __len__(self) -> int:
         """Cells."""
@@ -130,7 +142,7 @@ class CellReader:
         """These cells, few at a time: as many as have LIMITS.values together, or one."""
         column_bytes = sum(column.dtype.itemsize * math.prod(column.shape[1:]) for column in self.columns.values())
         column_bytes += 8 * len(self._dense) * len(self.genes)
-        at, most, text_bytes = 0, _FIRST if self.texts else LIMITS.cells, 0
+        at, most, text_bytes = 0, _FIRST if self.texts or self.raw else LIMITS.cells, 0
         while at < len(indices):
             some = indices[at : at + most]
             ends = np.cumsum(self._lengths(some) * len(self._fields) + ((column_bytes + text_bytes) // 4 + 1))
@@ -139,6 +151,7 @@ class CellReader:
             most = LIMITS.cells
             # How long texts are is seen when they are read: those before tell of the next ones.
             text_bytes = sum(len(text or "") for texts in part.texts.values() for text in texts) // len(part.names)
+            text_bytes += 2 * len(part.raw[1]) * 4 // len(part.names) if part.raw else 0
             yield part
 
     def _lengths(self, indices: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
@@ -179,13 +192,19 @@ class CellReader:
 
     def _read_entries(self, batch: Any, indices: npt.NDArray[Any], cells: Cells) -> None:
         cells.texts = {name: [] for name in self.texts}
+        raw: list[Any] = []
         for index, span in zip(indices.tolist(), batch.spans, strict=True) if self._has_entries else ():
             entry = span.metadata
             known = entry if isinstance(entry, Mapping) else {}
             cells.names.append(str(known.get(NAME, index)))
+            raw.append(known.get(RAW) or (b"", b""))
             for name in self.texts:
                 value = known.get(name)
                 cells.texts[name].append(None if value is None else str(value))
+        if self.raw:
+            genes, values = (b"".join(each[at] for each in raw) for at in range(2))
+            counts = np.array([len(each[0]) // 4 for each in raw], np.int64)
+            cells.raw = counts, np.frombuffer(genes, "<u4"), np.frombuffer(values, self.raw["dtype"])
         if not self._has_entries:
             cells.names = [str(index) for index in indices.tolist()]
 

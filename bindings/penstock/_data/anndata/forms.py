@@ -154,6 +154,7 @@ class Note:
         uns: trees of uns, packed (trees.py).
         left_out: members of the inputs that the dataset does not have.
         altered: members that come back as another type, in words.
+        raw: of raw, where entries have it: "dtype", "genes" (how many), "var" (a tree, packed); None: they have not.
     """
 
     matrices: dict[str, str] = field(default_factory=dict)
@@ -162,6 +163,7 @@ class Note:
     uns: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
     altered: list[str] = field(default_factory=list)
+    raw: dict[str, Any] | None = None
 
     def as_json(self) -> dict[str, Any]:
         """For the features' shard.json."""
@@ -178,7 +180,15 @@ class Note:
             _forms(said.get("obs")),
             _forms(said.get("var")),
             *([str(each) for each in said.get(name) or ()] for name in ("uns", "left_out", "altered")),
+            _raw(said.get("raw")),
         )
+
+
+def _raw(said: Any) -> dict[str, Any] | None:
+    if not isinstance(said, Mapping):
+        return None
+    packed = [str(each) for each in said["var"]]
+    return {"dtype": _dtype(said["dtype"]), "genes": int(said["genes"]), "var": packed}
 
 
 def _mapping(said: Any) -> Mapping[str, Any]:

@@ -316,7 +316,7 @@ class ArrayNode(Node):
         return found
 
     def whole(self, most: int) -> tuple[tuple[int, ...] | None, Any]:
-        """(shape, [(name of a field or "", values or texts)]); (None, why) where it is too large, or of another kind."""
+        """(shape, [(name of a field or "", values or texts)]); (None, why) where it is too large, or no values."""
         told, data = self._ask("whole", room=min(most, self._file.most))
         if "why" in told:
             return None, str(told["why"])

@@ -13,7 +13,7 @@ from penstock._data.anndata.cell_reader import CellReader, Cells, with_noted_typ
 from penstock._data.anndata.forms import ColumnForm
 from penstock._data.anndata.members import VARM
 from penstock._data.anndata.stores import needed
-from penstock._data.anndata.trees import write_tree
+from penstock._data.anndata.trees import Tree, write_tree
 
 
 def to_anndata(dataset: Any, indices: npt.ArrayLike | None = None) -> Any:
@@ -39,16 +39,21 @@ def _made(anndata: Any, pandas: Any, sparse: Any, reader: CellReader, wanted: np
         for name, column in features.items()
         if name not in reader.varm
     }
-    return anndata.AnnData(
+    made = anndata.AnnData(
         matrices.pop("X", None),
         obs=pandas.DataFrame(obs, index=pandas.Index(names, dtype=object)),
         var=pandas.DataFrame(var, index=pandas.Index(reader.genes, dtype=object)),
         obsm=obsm,
         varm={name.removeprefix(VARM): features[name][:] for name in reader.varm},
-        uns=_uns(reader),
+        uns=_read(reader.uns()),
         layers=matrices,
         shape=None if "X" in reader.types else shape,
     )
+    if reader.raw is not None:
+        rows = [part.raw for part in parts if part.raw is not None]
+        x = _rows(rows, reader.raw["dtype"], (len(wanted), reader.raw["genes"]), sparse)
+        made.raw = anndata.AnnData(x, obs=made.obs[[]], var=_read({"var": reader.raw_var()})["var"])
+    return made
 
 
 def _numbers(indices: npt.ArrayLike | None, count: int) -> npt.NDArray[Any]:
@@ -70,8 +75,12 @@ def _matrix(reader: CellReader, parts: list[Cells], name: str, shape: tuple[int,
     dtype = reader.types[name]
     if not reader.is_sparse(name):
         return np.concatenate([part.dense[name] for part in parts] or [np.empty(shape, dtype)])
+    return _rows([part.sparse[name] for part in parts], dtype, shape, sparse)
+
+
+def _rows(parts: list[Any], dtype: str, shape: tuple[int, int], sparse: Any) -> Any:
     counts, genes, values = (
-        np.concatenate([part.sparse[name][at] for part in parts] or [np.empty(0, kind)])
+        np.concatenate([part[at] for part in parts] or [np.empty(0, kind)])
         for at, kind in enumerate(("i8", "i8", dtype))
     )
     starts = np.concatenate([[0], np.cumsum(counts)])
@@ -106,9 +115,8 @@ def _given(column: Any, array: npt.NDArray[Any], pandas: Any, form: ColumnForm |
     return pandas.Categorical.from_codes(array, form.categories(names), ordered=form.ordered)
 
 
-def _uns(reader: CellReader) -> dict[str, Any]:
-    """As anndata reads it from a file: one in memory."""
-    trees = reader.uns()
+def _read(trees: dict[str, Tree]) -> dict[str, Any]:
+    """As anndata reads them from a file: one in memory."""
     if not trees:
         return {}
     h5py = needed("h5py", "to_anndata")

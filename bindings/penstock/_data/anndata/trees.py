@@ -19,7 +19,7 @@ from penstock._base.words import excerpt
 from penstock._data.anndata.arrays import is_array, reading
 
 MOST_BYTES = 32 << 20  # of one member, before it is packed
-ROOM = 6 << 20  # of all members, packed: a shard.json has room for 8 MiB beside them
+ROOM = 4 << 20  # of all members, packed; 3 MiB are for genes of raw: the note has at most 8 MiB
 _CHUNK = 1 << 20  # of one string: no string of a shard.json has more than 2 MiB
 _DEPTH = 24
 _ATTRIBUTES = ("encoding-type", "encoding-version", "_index", "column-order", "ordered", "shape")
@@ -99,7 +99,7 @@ def _plain(value: Any) -> Any:
     return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
 
 
-def pack(trees: Mapping[str, Tree]) -> tuple[list[str], list[str]]:
+def pack(trees: Mapping[str, Tree], room: int | None = None) -> tuple[list[str], list[str]]:
     """(strings that hold as many members as there is room for, the small ones first; names of the others)."""
     sized = sorted((len(zlib.compress(json.dumps(tree).encode())), name) for name, tree in trees.items())
     kept: list[str] = []
@@ -107,7 +107,7 @@ def pack(trees: Mapping[str, Tree]) -> tuple[list[str], list[str]]:
     used = 0
     for size, name in sized:
         used += size * 4 // 3
-        (kept if used <= ROOM else others).append(name)
+        (kept if used <= (ROOM if room is None else room) else others).append(name)
     if not kept:
         return [], others
     text = json.dumps({name: trees[name] for name in trees if name in kept})

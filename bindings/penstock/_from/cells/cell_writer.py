@@ -13,12 +13,13 @@ from penstock._data.anndata.columns import read_values
 from penstock._data.anndata.exact import first_inexact
 from penstock._data.anndata.limits import Limits
 from penstock._data.anndata.matrices import Matrix, Part
-from penstock._data.anndata.members import NAME
+from penstock._data.anndata.members import NAME, RAW
 from penstock._data.anndata.opened import Opened
 from penstock._data.anndata.stores import needed
 from penstock._data.anndata.transpose import Buckets
 from penstock._from.cells.odd import Odd, OddPlace, hash_names
 from penstock._from.cells.plan import Plan, Task
+from penstock._from.cells.raw import RawEntries
 from penstock._make.writer import Writer
 
 
@@ -46,6 +47,7 @@ class CellWriter:
             matrix = opened.matrix(task.source, number)
             matrix.buckets = buckets.get(number)
             self._matrices.append(matrix)
+        self._raw = None if plan.raw is None else RawEntries(self._store, plan.raw, limits)
         dense = plan.fields.count(None) * len(plan.genes.names)  # which may be more than this input's genes
         self.names: list[npt.NDArray[np.uint64]] = []
         self.odd = [Odd() for _ in self._matrices]
@@ -58,6 +60,8 @@ class CellWriter:
             weights = np.full(end - begin, self._beside, np.int64)
             for matrix in self._matrices:
                 weights += matrix.weights(begin, end)
+            if self._raw is not None:
+                weights += self._raw.weights(begin, end)
             bounds = np.cumsum(weights)
             first = begin
             while first < end:
@@ -112,10 +116,13 @@ class CellWriter:
         names = self._store.obs.names(begin, end)
         self.names.append(hash_names(names))
         pack = self._pack
-        if not texts:
+        more: dict[str, list[Any]] = dict(texts)
+        if self._raw is not None:
+            more[RAW] = self._raw.read(begin, end)
+        if not more:
             return [pack({NAME: name}) for name in names]
-        rows = zip(*texts.values(), strict=True)
-        return [pack({NAME: name, **dict(zip(texts, row, strict=True))}) for name, row in zip(names, rows, strict=True)]
+        rows = zip(*more.values(), strict=True)
+        return [pack({NAME: name, **dict(zip(more, row, strict=True))}) for name, row in zip(names, rows, strict=True)]
 
     def _dense(self, values: npt.NDArray[Any], dtype: str) -> npt.NDArray[Any]:
         if self._numbers is None:

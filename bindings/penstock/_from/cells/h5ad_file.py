@@ -36,6 +36,11 @@ class FileWriter:
         self._matrices: dict[str, Any] = {}
         for name, dtype in reader.types.items():
             self._matrices[name] = self._begin_matrix(file if name == "X" else layers, name, dtype)
+        if reader.raw is not None:
+            raw = says(file.create_group("raw"), "raw", "0.1.0")
+            self._raw = self._begin_rows(raw, "X", reader.raw["dtype"], reader.raw["genes"])
+            write_tree(h5py, raw, "var", reader.raw_var())
+            says(raw.create_group("varm"), "dict", "0.1.0")
         obs = file.create_group("obs")
         self._obs = ColumnWriter(obs, self._text)
         self._names = Grows(obs, "_index", self._text)
@@ -54,11 +59,12 @@ class FileWriter:
             NotAsNoted: values that the noted types do not hold.
         """
         done, cells = 0, len(self._reader)
-        starts = dict.fromkeys(self._matrices, 0)
+        starts = dict.fromkeys([*self._matrices, "raw/X"], 0)
         for part in self._reader.parts(np.arange(cells)):
             self._names.append(part.names)
-            for name, (counts, genes, values) in part.sparse.items():
-                data, indices, indptr = self._matrices[name]
+            sparse = [(name, self._matrices[name], rows) for name, rows in part.sparse.items()]
+            sparse += [] if part.raw is None else [("raw/X", self._raw, part.raw)]
+            for name, (data, indices, indptr), (counts, genes, values) in sparse:
                 data.append(values)
                 indices.append(genes.astype(np.int32))
                 indptr.append(starts[name] + np.cumsum(counts))
@@ -79,7 +85,11 @@ class FileWriter:
             grows = Grows(group, name, dtype, shape[1:])
             says(grows.node, "array", "0.2.0")
             return grows
-        node = says(group.create_group(name), "csr_matrix", "0.1.0", shape=np.array(shape, np.int64))
+        return self._begin_rows(group, name, dtype, shape[1])
+
+    def _begin_rows(self, group: Any, name: str, dtype: str, genes: int) -> list[Grows]:
+        shape = np.array([len(self._reader), genes], np.int64)
+        node = says(group.create_group(name), "csr_matrix", "0.1.0", shape=shape)
         parts = [Grows(node, "data", dtype), Grows(node, "indices", "<i4"), Grows(node, "indptr", "<i8")]
         parts[2].append(np.zeros(1, np.int64))
         return parts

@@ -12,9 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock._data.anndata.columns import Planned, read_values
+from penstock._data.anndata.limits import Limits
 from penstock._data.anndata.matrices import Matrix
 from penstock._data.anndata.opened import Opened
 from penstock._from.cells.plan import Plan, Task
+from penstock._from.cells.raw import matrix_of
 
 _BLOCKS = 16  # that are sampled of a task's values: the first, the last, and between them
 _VALUES = 1 << 12  # of such a block
@@ -36,6 +38,8 @@ def digest(plan: Plan, opened: Opened, task: Task) -> str:
             _add_values(found, read_values(store, column, begin, end))
     for number in range(len(plan.matrices)):
         _add_matrix(found, opened.matrix(task.source, number), task)
+    if plan.raw is not None:
+        _add_matrix(found, matrix_of(store, Limits()), task)
     return found.hexdigest()
 
 

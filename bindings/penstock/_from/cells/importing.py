@@ -44,6 +44,7 @@ def import_anndata(
     preparing: Callable[[str, int, int], None] | None = None,
     format: str | None = None,
     modality: str | None = None,
+    raw: bool = False,
     overwrite: bool = False,
     storage: Storage | None = None,
     scratch: PathLike | None = None,
@@ -75,6 +76,7 @@ def import_anndata(
         format: "h5ad", "zarr", "mtx" or "soma"; None: as the extension and what is in a folder say.
         modality: of .h5mu files and MuData's zarr stores, which of them; of SOMA experiments the measurement, of which
             x="layers/NAME" is a layer of X.
+        raw: keep raw of the inputs, which have the same genes there, in the cells' entries, where an export finds it.
         overwrite: replace a dataset that is there, once the new one is whole.
         storage: how a bucket is reached.
         scratch: where the shards of a bucket are until they are uploaded, one for each worker, and compressed columns
@@ -104,6 +106,8 @@ def import_anndata(
     for name, value in (("layers", layers), ("obs", obs), ("obsm", obsm)):
         if isinstance(value, str):
             raise InvalidArgumentError(f"{name}={value!r:.80}: a list of names is wanted")
+    if raw and x == "raw":
+        raise InvalidArgumentError("raw=True with x='raw': raw is what is imported")
     executor = executor_of(workers)
     paths = [path for each in given for path in expand(local_path(each))]
     folder = folder_of(out, storage, scratch)
@@ -117,6 +121,7 @@ def import_anndata(
         "obsm": list(obsm),
         "join": join,
         **({} if modality is None else {"modality": modality}),
+        **({"raw": True} if raw else {}),
     }
     told = Told(progress, preparing)
     with ExitStack() as texts:

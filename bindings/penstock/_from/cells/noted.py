@@ -28,7 +28,7 @@ _KINDS = {
 
 def note_of(opened: Opened, plan: Plan, features: dict[str, Any], left_out: list[str]) -> Note:
     """All of it; `features` as `plan_features` made them. What cannot be kept is added to `left_out`."""
-    note = Note()
+    note = Note(raw=plan.raw)
     _note_matrices(opened, plan, note)
     lost: dict[str, list[str]] = {kind: [] for kind in _KINDS}
     for column in plan.columns:
@@ -104,7 +104,7 @@ def _packed_uns(opened: Opened, left_out: list[str]) -> list[str]:
             if kept.setdefault(name, tree) != tree:
                 gone[name] = "inputs differ"
     packed, others = pack({name: tree for name, tree in kept.items() if name not in gone})
-    gone |= dict.fromkeys(others, "no room: all of uns has 6 MiB, packed")
+    gone |= dict.fromkeys(others, "no room: all of uns has 4 MiB, packed")
     left_out += [f"uns/{excerpt(name)} ({why})" for name, why in gone.items()]
     return packed
 

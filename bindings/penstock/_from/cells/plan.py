@@ -15,11 +15,12 @@ from penstock._data.anndata.categories import CategoryRoom
 from penstock._data.anndata.columns import Planned, plan_obs, plan_obsm
 from penstock._data.anndata.genes import Genes, join_genes
 from penstock._data.anndata.limits import Limits
-from penstock._data.anndata.members import LAYERS, NAME, X
+from penstock._data.anndata.members import LAYERS, NAME, RAW, X
 from penstock._data.anndata.opened import Opened
 from penstock._data.anndata.stores import Store
 from penstock._data.column_values import check_columns
 from penstock._data.dtype import record_dtype
+from penstock._from.cells.raw import matrix_of, plan_raw
 from penstock._from.cells.value_range import Range
 from penstock._from.cells.var import plan_features
 
@@ -48,6 +49,7 @@ class Plan:
         genes: of the dataset.
         columns: of obs and obsm.
         options: what the caller chose.
+        raw: what `plan_raw` says of raw, which entries keep; None: they do not.
     """
 
     matrices: list[str]
@@ -56,6 +58,7 @@ class Plan:
     genes: Genes
     columns: list[Planned]
     options: dict[str, Any]
+    raw: dict[str, Any] | None = None
 
     @property
     def record(self) -> dict[str, str] | None:
@@ -173,11 +176,15 @@ class Planner:
         ]
         if NAME in [each.name for each in columns if each.kind == "texts"]:
             raise InvalidArgumentError(f'obs/{NAME}: an entry\'s "{NAME}" is the name of the cell: rename it')
-        self._plan = Plan(names, [], [], genes, columns, options)
+        raw = plan_raw(opened, Limits()) if options.get("raw") else None
+        if raw and RAW in [each.name for each in columns if each.kind == "texts"]:
+            raise InvalidArgumentError(f'obs/{RAW}: an entry\'s "{RAW}" is raw: rename it')
+        self._plan = Plan(names, [], [], genes, columns, options, raw)
         check_columns(self._plan.specs())
         self.features = plan_features(opened, genes, left_out)
         for source in range(len(opened)):
-            left_out += _left_of(opened.store(source), names)
+            left = _left_of(opened.store(source), names)
+            left_out += [each for each in left if raw is None or each != "raw"]
         self.left_out = list(dict.fromkeys(left_out))
 
     def plan(self, ranges: list[list[Range]]) -> Plan:
@@ -214,6 +221,8 @@ def cut(plan: Plan, opened: Opened, ranges: list[list[Range]], limits: Limits) -
         for number, name in enumerate(plan.fields):
             matrix, seen = opened.matrix(source, number), ranges[number][source]
             stored += seen.count - seen.zeros if matrix.kind == "dense" and name is not None else matrix.stored
+    if plan.raw is not None:
+        stored += sum(matrix_of(opened.store(source), limits).stored for source in range(len(opened)))
     weight = stored + sum(cells) * sum(each.bytes() for each in plan.columns) // 4
     each = max(1, min(_MOST_CELLS, limits.task_values * sum(cells) // max(1, weight)))
     tasks: list[Task] = []
