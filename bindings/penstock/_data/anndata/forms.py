@@ -175,12 +175,13 @@ class Note:
         said = task.get("anndata") if isinstance(task, Mapping) else None
         if not isinstance(said, Mapping) or said.get("version") != 1:
             return Note()
+        lists = {name: [str(each) for each in said.get(name) or ()] for name in ("uns", "left_out", "altered")}
         return Note(
             {str(name): _dtype(each) for name, each in _mapping(said.get("matrices")).items()},
             _forms(said.get("obs")),
             _forms(said.get("var")),
-            *([str(each) for each in said.get(name) or ()] for name in ("uns", "left_out", "altered")),
-            _raw(said.get("raw")),
+            raw=_raw(said.get("raw")),
+            **lists,
         )
 
 
