@@ -7,9 +7,27 @@ from typing import Any
 import numpy as np
 import penstock
 
-SCALARS = "|b1 |i1 <i2 <i4 <i8 |u1 <u2 <u4 <u8 <f2 <f4 <f8 <c8 <c16 |S5 |V3".split()
+SCALARS = [
+    "|b1",
+    "|i1",
+    "<i2",
+    "<i4",
+    "<i8",
+    "|u1",
+    "<u2",
+    "<u4",
+    "<u8",
+    "<f2",
+    "<f4",
+    "<f8",
+    "<c8",
+    "<c16",
+    "|S5",
+    "|V3",
+]
 NAMES = ["token", "é", "数", "x y", 'q"\\', "a/b", "tab\t", "line\u2028", "del\x7f", "nul-less\x01", "🙂", "</script>"]
-VALUES = "|b1 |i1 <i2 <i4 <i8 |u1 <u2 <u4 <u8 <f2 <f4 <f8".split()
+VALUES = ["|b1", "|i1", "<i2", "<i4", "<i8", "|u1", "<u2", "<u4", "<u8", "<f2", "<f4", "<f8"]
+SCALARS = [*VALUES, "<c8", "<c16", "|S5", "|V3"]
 LENGTHS = [0, 0, 1, 2, 3, 5, 30, 200]
 ENTRIES = [0, 0, 0, 1, 2, 3, 4, 7, 8, 9, 9, 15, 16, 17, 33, 40, 64, 127, 128, 129, 200, 240, 241, 1024, 3000]
 

@@ -7,9 +7,8 @@ from itertools import pairwise
 from math import gcd, lcm
 
 import numpy as np
-from _second_order import at, key, permutation, pick, scaled
+from _second_order import NEVER, at, key, permutation, pick, scaled
 
-NEVER = 1 << 63
 SOURCE, MIXTURE = 0x6D6978736F757263, 0x6D697874757265
 
 
@@ -153,6 +152,8 @@ class Mixture:
         for k in range(steps):
             left, past = 2 * steps - 2 * k - 1, 2 * k + 1
             mixed = {s: left * a.get(s, 0) * sum_b + past * b.get(s, 0) * sum_a for s in self.orders}
+            if (shift := sum(mixed.values()).bit_length() - 60) > 1:
+                mixed = {s: w + (1 << shift - 1) >> shift for s, w in mixed.items()}
             found.append((stage.unit + groups * k // steps * g, mixed))
         return [*found, (stage.unit + groups * g, stage.weights)]
 
@@ -212,6 +213,9 @@ class Mixture:
 def _divided(weights: dict[str, int]) -> tuple[dict[str, int], int]:
     common = gcd(*weights.values())
     found = {name: weight // common for name, weight in weights.items()}
+    total = sum(found.values())
+    if total >> 50:
+        found = {name: ((weight << 50) + total // 2) // total for name, weight in found.items()}
     return found, sum(found.values())
 
 

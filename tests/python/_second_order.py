@@ -11,6 +11,7 @@ from _second_hashes import xxh3
 
 MASK = (1 << 64) - 1
 GOLDEN = 0x9E3779B97F4A7C15
+NEVER = 1 << 63
 BLOCKS, FETCHES = 0x626C6F636B73, 0x73657175656E
 
 

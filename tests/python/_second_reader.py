@@ -28,12 +28,10 @@ def leaves(values: np.ndarray) -> list[np.ndarray]:
     return [leaf for name in values.dtype.names for leaf in leaves(values[name])]
 
 
-def sealed(path: Path) -> dict:
-    """The JSON object of a file that ends with its own CRC32C."""
-    data = path.read_bytes()
-    digits, end = data[-12:-4], data[-4:]
-    assert data[-26:-12] == b'\n  "crc32c": "' and end == b'"\n}\n', path
-    assert crc32c(data[:-12] + b"00000000" + end) == int(digits, 16), path
+def sealed(data: bytes) -> dict:
+    """The JSON object of bytes that end with their own CRC32C."""
+    assert data[-26:-12] == b'\n  "crc32c": "' and data[-4:] == b'"\n}\n'
+    assert crc32c(data[:-12] + b"00000000" + data[-4:]) == int(data[-12:-4], 16)
     return json.loads(data)
 
 
@@ -64,6 +62,11 @@ class Shard:
             data = self.read(name)
             assert len(data) == size, (folder, name)
             assert np.frombuffer(self.read(f"{name}.crc"), "<u4").tolist() == crcs(data), (folder, name)
+
+        own = sealed(self.read("shard.json"))
+        assert own["format"] == "penstock shard"
+        same = {**manifest, **said, "format": "penstock shard"}
+        assert all(own[name] == same[name] for name in own if name not in ("values", "task", "crc32c"))
 
     def read(self, name: str) -> bytes:
         return (self.folder / name).read_bytes()
@@ -156,7 +159,7 @@ class Dataset:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self.manifest = sealed(self.path / "dataset.json")
+        self.manifest = sealed((self.path / "dataset.json").read_bytes())
         assert self.manifest["format"] == "penstock" and self.manifest["version"] in (1, 2)
         self.shards = [Shard(self.path / said["name"], self.manifest, said) for said in self.manifest["shards"]]
 
@@ -188,3 +191,33 @@ class Dataset:
         lines = f"penstock fingerprint 1\nmode {manifest['mode']}\n"
         lines += f"fields {compact_json(manifest['fields'])}\ncodec {compact_json(manifest['codec'])}\n"
         return xxh3((lines + "".join(shard.check_digests() for shard in self.shards)).encode()).hex()
+
+
+class PackTable:
+    """A file of `penstock pack`: which documents each row consists of."""
+
+    def __init__(self, path: Path) -> None:
+        data = path.read_bytes()
+        self.header = sealed(data[:4096].rstrip(b"\0"))
+        sizes = [8 * self.header["pieces"], 8 * self.header["rows"]]
+        pieces, ends = (-(-size // 4096) * 4096 for size in sizes)
+        checks = 4096 + pieces + ends
+        count = (pieces + ends) // 4096
+        assert np.frombuffer(data[checks : checks + 4 * count], "<u4").tolist() == crcs(data[4096:checks])
+        self.pieces = np.frombuffer(data[4096 : 4096 + sizes[0]], "<u8")
+        self.ends = np.frombuffer(data[4096 + pieces : 4096 + pieces + sizes[1]], "<u8")
+
+    def row(self, i: int, spans: list[Span]) -> list[tuple[int, int, int]]:
+        """Pieces of a row: where each begins in it, and its records [begin, end) of the stream."""
+        first, found, at = int(self.ends[i - 1]) if i else 0, [], 0
+        most, multiple = self.header.get("max_document") or self.header["window"], self.header["multiple_of"]
+        for piece in self.pieces[first : int(self.ends[i])].tolist():
+            document, part = spans[piece & ((1 << 40) - 1)], piece >> 40
+            begin = document.begin + part * most
+            end = min(begin + most, document.end)
+            at = -(-at // multiple) * multiple
+            if self.header.get("fill") == "exact":
+                end = min(end, begin + self.header["window"] - at)
+            found.append((at, begin, end))
+            at += end - begin
+        return found

@@ -5,13 +5,15 @@ import random
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import penstock
 import pytest
 from _second_datasets import write
 from _second_hashes import crc32c, xxh3
-from _second_reader import Dataset, leaves
+from _second_reader import Dataset, PackTable, leaves
+from penstock._cli.main import main
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 ALL, PARTS = 300, 6
@@ -124,3 +126,39 @@ def test_random_datasets_are_read_alike(part: int, folder: Path) -> None:
             check(path, random.Random(seed))
         except Exception as error:
             raise AssertionError(f"dataset {seed} of _second_datasets.py") from error
+
+
+PACKED: list[dict[str, Any]] = [
+    {"multiple_of": 16},
+    {"multiple_of": 4, "fit": "first", "group": 40},
+    {"fit": "first", "long": "truncate"},
+    {"long": "drop", "lookahead": 2},
+    {"max_document": 20, "multiple_of": 8},
+    {"max_document": 17, "cut": "truncate", "max_documents": 3},
+    {"fill": "exact", "lookahead": 1},
+    {"fill": "exact", "fit": "next", "max_document": 30, "cut": "split"},
+]
+
+
+@pytest.mark.parametrize("number", range(len(PACKED)))
+def test_pack_tables_are_read_alike(number: int, folder: Path) -> None:
+    chance, options = random.Random(number), PACKED[number]
+    with penstock.Writer(folder / "corpus", fields={"token": "u2"}, metadata="json", shard_size=3000) as writer:
+        for _ in range(300):
+            length = chance.choice([0, 1, 5, 16, 17, 30, 63, 64, 65, 66, 200])
+            writer.append(None, token=[chance.randrange(1, 60000) for _ in range(length)])
+    arguments = [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
+    assert main(["pack", str(folder / "corpus"), "--window=64", f"--out={folder / 'table'}", *arguments]) == 0
+    mine, table = Dataset(folder / "corpus"), PackTable(folder / "table")
+    view = penstock.open(folder / "corpus").packed(64, table=folder / "table", **options)
+    assert table.header["fingerprint"] == mine.fingerprint() and table.header["rows"] == len(view)
+    records, spans = mine.records()["token"], mine.spans()
+    batch = view.read(range(len(view)))
+    pieces = [[] for _ in range(len(view))]
+    for span in batch.spans:
+        pieces[span.row].append((span.start, span.stop))
+    for i in range(len(view)):
+        row = table.row(i, spans)
+        assert [(at, at + end - begin) for at, begin, end in row] == pieces[i]
+        for at, begin, end in row:
+            assert batch.records["token"][i, at : at + end - begin].tolist() == records[begin:end].tolist()
