@@ -38,14 +38,17 @@ class Strata:
             self.begin = begin
 
     def _word(self, v: int) -> np.ndarray:
-        times, least, common = [], min(self.w), lcm(*self.w)
-        for s, (weight, k) in enumerate(self.members):
+        """The member of each letter, by time / w: whole parts, then the rest, of which floats tell w <= 4096 apart."""
+        least, wholes, rests = min(self.w), [], []
+        for weight, k in self.members:
             width = 1 << 32 if weight + least >= self.total else (weight << 32) // (self.total - least)
-            letters = self.repeats * weight
-            for n in range(letters):
-                time = (n << 32) + ((1 << 32) - width) // 2 + ((at(k, v * letters + n) >> 32) * width >> 32)
-                times.append((time * (common // weight), s))
-        return np.array([s for _, s in sorted(times)])
+            letters = np.arange(self.repeats * weight, dtype="u8")
+            jitter = at(k, letters + v * len(letters)) >> 32
+            time = (letters << 32) + ((1 << 32) - width) // 2 + (jitter * width >> 32)
+            wholes.append(time // weight)
+            rests.append((time % weight) / weight)
+        members = np.repeat(np.arange(len(self.w)), [len(each) for each in wholes])
+        return members[np.lexsort((members, np.concatenate(rests), np.concatenate(wholes)))]
 
     def _turned(self, period: int) -> np.ndarray:
         word = self.word(scaled(at(key(1, after=self.first), period), self.words))

@@ -15,7 +15,7 @@ NEVER = 1 << 63
 BLOCKS, FETCHES = 0x626C6F636B73, 0x73657175656E
 
 
-def mix(z: int) -> int:
+def mix(z):
     z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & MASK
     z = (z ^ z >> 27) * 0x94D049BB133111EB & MASK
     return z ^ z >> 31
@@ -28,7 +28,8 @@ def key(*values: int, after: int = 0) -> int:
     return after
 
 
-def at(k: int, i: int) -> int:
+def at(k, i):
+    """Number i of a key's stream; of an int, or of an array of u64."""
     return mix((k + (i + 1) * GOLDEN) & MASK)
 
 

@@ -162,3 +162,13 @@ def test_pack_tables_are_read_alike(number: int, folder: Path) -> None:
         assert [(at, at + end - begin) for at, begin, end in row] == pieces[i]
         for at, begin, end in row:
             assert batch.records["token"][i, at : at + end - begin].tolist() == records[begin:end].tolist()
+
+
+@pytest.mark.parametrize("names", [1, 127, 128, 129, 32768, 32769])
+def test_tables_of_categories_are_read_alike(names: int, folder: Path) -> None:
+    with penstock.Writer(folder / "corpus", metadata="raw", columns={"name": "category"}) as writer:
+        for number in [*range(names), None]:
+            writer.append(b"", columns={"name": None if number is None else str(number)})
+    mine, view = Dataset(folder / "corpus"), penstock.open(folder / "corpus").documents(columns=["name"])
+    assert mine.columns()["name"].tolist() == [*range(names), -1]
+    assert mine.columns()["name"].tolist() == view.read(range(len(view))).columns["name"].tolist()

@@ -207,7 +207,13 @@ def test_a_dataset_that_grew_goes_on_alike(tmp_path: Path) -> None:
     for name, count in (("first", 333), ("more", 450)):
         with penstock.Writer(tmp_path / name, fields={"token": "u2"}) as writer:
             writer.append(token=np.arange(count))
-    options: dict[str, Any] = {"seed": 3, "epochs": 4, "framework": "numpy", "on_mismatch": "grown", "order": penstock.orders.Blocks(2, 4, 3)}
+    options: dict[str, Any] = {
+        "seed": 3,
+        "epochs": 4,
+        "framework": "numpy",
+        "on_mismatch": "grown",
+        "order": penstock.orders.Blocks(2, 4, 3),
+    }
     loader = penstock.Loader(penstock.open(tmp_path / "first").windows(5), 16, **options)
     for _ in range(6):
         next(loader)
@@ -217,9 +223,8 @@ def test_a_dataset_that_grew_goes_on_alike(tmp_path: Path) -> None:
     grown.load_state_dict(state)
     order = json.loads(grown.state_dict()["job"])["order"]
     assert [stage["order"]["size"] for stage in order["stages"]] == [66, 156]
-    found = [
-        (int(e), int(i))
-        for batch in grown
-        for e, i in zip(batch.epochs[batch.valid], batch.indices[batch.valid], strict=True)
-    ]
+    found = []
+    for batch in grown:
+        rows = zip(batch.epochs[batch.valid], batch.indices[batch.valid], strict=True)
+        found += [(int(epoch), int(i)) for epoch, i in rows]
     assert found == [pick(order, p) for p in range(96, 2 * 66 + 2 * 156)]
