@@ -25,7 +25,20 @@ SCALARS = [
     "|S5",
     "|V3",
 ]
-NAMES = ["token", "é", "数", "x y", 'q"\\', "a/b", "tab\t", "line\u2028", "del\x7f", "nul-less\x01", "🙂", "</script>"]
+NAMES = [
+    "token",
+    "é",
+    "数",
+    "x y",
+    'q"\\',
+    "a/b",
+    "tab\t",
+    "line\u2028",
+    "del\x7f",
+    "ctl\x01\b\f\n\r\x1f",
+    "🙂",
+    "</script>",
+]
 VALUES = ["|b1", "|i1", "<i2", "<i4", "<i8", "|u1", "<u2", "<u4", "<u8", "<f2", "<f4", "<f8"]
 SCALARS = [*VALUES, "<c8", "<c16", "|S5", "|V3"]
 LENGTHS = [0, 0, 1, 2, 3, 5, 30, 200]

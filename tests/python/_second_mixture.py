@@ -1,4 +1,4 @@
-"""The second reader's mixtures: written from docs/resume.md ("Mixtures")."""
+"""The second reader's mixtures: written from docs/order.md."""
 
 from bisect import bisect_right
 from dataclasses import dataclass

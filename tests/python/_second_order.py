@@ -1,4 +1,4 @@
-"""The second reader's half from a position to rows: written from docs/resume.md ("From a position to its records")."""
+"""The second reader from a position to its rows, written from docs/order.md."""
 
 import json
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""A second reader of datasets in plain NumPy, written from docs/format.md and docs/resume.md alone.
+"""A second reader of datasets in plain NumPy, written from docs/format.md alone.
 
 It shares no code with the library; test_second_reader.py compares the two. So the pages say all that a reader needs.
 """
