@@ -12,7 +12,7 @@ from penstock._data.job_text import JobText
 from penstock._load.batch_sizes import global_size
 from penstock._load.growth import grown_job, growth, growth_words
 from penstock._load.job_arguments import JobArguments
-from penstock._load.resume import Resume
+from penstock._load.resume import Resume, resumed
 from penstock._load.state import checked_state
 from penstock._native import Job
 from penstock._native import Loader as NativeLoader
@@ -53,7 +53,7 @@ class Positioned:
         `metrics` counts from here on. Packed rows of the first shards are packed again then.
 
         Returns:
-            Where it goes on; its `str` says so.
+            Where it goes on; its `str` says so, and notes a position between two steps of this loader's batch sizes.
 
         Raises:
             StateMismatchError: the state is of another dataset, seed, order or window, and on_mismatch is "refuse", or
@@ -64,11 +64,11 @@ class Positioned:
         if self._on_mismatch == "grown":
             return self._load_grown(version, position, job)
         try:
-            resume = Resume(*self._native.load(version, position, job, self._on_mismatch))
+            loaded = self._native.load(version, position, job, self._on_mismatch)
         except StateMismatchError as error:
             raise StateMismatchError(f"{error}{growth(self._view, job)}") from None
         self._note_job()
-        return resume
+        return resumed(self._native.job, loaded)
 
     def _load_grown(self, version: int, position: int, text: str) -> Resume:
         before = self._native
@@ -81,8 +81,8 @@ class Positioned:
             self._native, self._job = made, JobText(job)
             if self._is_closed:
                 made.close()
-        epoch, position, step, message = self._native.load(version, position, job.json, "refuse")
-        return Resume(epoch, position, step, message + growth_words(job, position))
+        resume = resumed(self._native.job, self._native.load(version, position, job.json, "refuse"))
+        return replace(resume, message=resume.message + growth_words(job, position))
 
     @property
     def position(self) -> int:

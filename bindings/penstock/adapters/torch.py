@@ -18,7 +18,7 @@ from penstock._load.loader import Loader
 from penstock._load.mixture import SourceOrder
 from penstock._load.options import BatchSize, OnMismatch, Tail, Uneven
 from penstock._load.parallel import Balance, ContextParallel
-from penstock._load.resume import Resume
+from penstock._load.resume import Resume, resumed
 from penstock._load.state import checked_state
 from penstock.adapters._common import given, missing
 
@@ -187,7 +187,7 @@ class BatchDataset(IterableDataset[Any]):
 
     def _resume(self, job: Job, state: Mapping[str, Any], on_mismatch: str | None = None) -> Resume:
         version, position, text = checked_state(state)
-        return Resume(*job._native.load(version, position, text, on_mismatch or self._on_mismatch))
+        return resumed(job._native, job._native.load(version, position, text, on_mismatch or self._on_mismatch))
 
     def _job(self) -> Job:
         return Job(self._view, global_batch_size=self._sizes, skip=self._skip, **self._runs)

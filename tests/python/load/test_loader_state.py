@@ -67,6 +67,27 @@ def test_loading_says_where_it_resumes(view):
         assert next(loader).position == 1212
 
 
+def test_a_position_between_two_steps_of_the_new_batch_size_is_accepted_and_said(view):
+    state = {**make(view).state_dict(), "position": 1212}
+    with make(view, batch_size=9) as loader:
+        resume = loader.load_state_dict(state)
+        said = "step 135 (between steps 134 and 135 of 9 rows: saved with another batch size?)"
+        assert str(resume) == f"resumes at epoch 12, position 1,212, {said}"
+        assert (resume.position, resume.step, next(loader).position) == (1212, 135, 1212)
+
+
+@pytest.mark.parametrize("tail", ["pad", "drop", "short"])
+@pytest.mark.parametrize("options", [{}, {"per_epoch": True}, {"skip": [(8, 21)]}])
+def test_every_state_of_the_run_is_at_the_beginning_of_a_step(view, tail, options):
+    given = {"batch_size": 7, "epochs": 3, "tail": tail, **options}
+    with make(view, **given) as loader, make(view, **given) as again:
+        assert "between" not in str(again.load_state_dict(loader.state_dict()))
+        batches = [batch for _ in range(3 if "per_epoch" in options else 1) for batch in loader]
+        for batch in batches:
+            assert "between" not in str(again.load_state_dict(batch.state_dict()))
+    assert len(batches) > 30
+
+
 def test_another_job_is_refused_in_words_that_name_what_differs_and_only_that(tmp_path, view):
     longer = raw_tokens(tmp_path / "longer.bin", 2003)[0].windows(10)
     dataset = view.dataset

@@ -26,7 +26,7 @@ from penstock._load.locate import LocatedRow, batch_position, located, planned
 from penstock._load.options import BatchSize, OnMismatch, Tail, Uneven
 from penstock._load.orders import Order
 from penstock._load.orders import resolve as resolve_order
-from penstock._load.resume import Resume
+from penstock._load.resume import Resume, resumed
 from penstock._load.state import checked_state
 
 if TYPE_CHECKING:
@@ -292,7 +292,7 @@ class CollectionLoader(NoSampler):
         """
         version, position, job = checked_state(state)
         with self._owner.alone():
-            resume = Resume(*self._job.load(version, position, job, self._on_mismatch))
+            resume = resumed(self._job, self._job.load(version, position, job, self._on_mismatch))
             self._move_to(resume.position)
         return resume
 
