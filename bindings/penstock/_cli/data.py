@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -114,6 +115,43 @@ def data_options(command: Command) -> Command:
     return click.argument("data", nargs=-1, required=True, metavar="DATA...")(command)
 
 
+def sides_options(otherwise: str) -> Callable[[Command], Command]:
+    """Adds the options of the token that bounds documents of bare files; told_by_sides() takes them.
+
+    Args:
+        otherwise: what there is without them, as their default.
+    """
+
+    def add(command: Command) -> Command:
+        for side in ("begin", "end"):
+            option = click.option(
+                f"--{side}-of-document",
+                type=click.IntRange(0),
+                metavar="ID",
+                help=f"Bare token files: a document {side}s with each token ID. Default: {otherwise}.",
+            )
+            command = headed(FOREIGN, option)(command)
+        return command
+
+    return add
+
+
+def told_by_sides(dataset: Any, given: dict[str, Any]) -> Any:
+    """The dataset with the documents that `sides_options` tell, which are taken out of `given`; what is doubtful of the
+    token is a note on standard error.
+
+    Raises:
+        InvalidArgumentError: As `dataset.documents`, in the words of options.
+    """
+    end, begin = given.pop("end_of_document"), given.pop("begin_of_document")
+    with sides_as_options(), warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        told = dataset._told_by(end, begin)
+    for each in warned:
+        click.echo(f"note: {in_options(str(each.message))}", err=True)
+    return told
+
+
 def _note(context: click.Context, option: click.Parameter, given: Any) -> None:
     """Keeps what open_data() gives on, so that no command has to."""
     if given is not None and given is not False:
@@ -166,7 +204,7 @@ def named_by_user(paths: Sequence[str] | None = None) -> Iterator[None]:
         raise UsageError(str(error)) from None
 
 
-_SIDE = re.compile(r"(?<![\w/.-])(begin|end)_of_document(?:=([\d,]*\d))?(?![\w/.-])")
+_SIDE = re.compile(r"(?<![\w/.-])(begin|end)_of_document(?:=(?:([\d,]*\d)|…)?)?(?![\w/.-])")
 
 
 def in_options(text: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from penstock._cli.command_help import Command
-from penstock._cli.data import data_options, open_data
+from penstock._cli.data import data_options, open_data, sides_options, told_by_sides
 from penstock._cli.output import emit_json, emit_table, human_bytes, json_option
 from penstock._view.describe import describe, id_bytes
 
@@ -21,13 +21,15 @@ Examples:
 
 @click.command("info", cls=Command, epilog=_EPILOG)
 @data_options
+@sides_options("the files state their documents")
 @json_option
-def command(data: tuple[str, ...], dtype: str | None, format: str | None, as_json: bool) -> None:
+def command(data: tuple[str, ...], dtype: str | None, format: str | None, as_json: bool, **given: Any) -> None:
     """Shows sizes, fields, tokenizer and fingerprint of a dataset, or of token files in place.
 
-    DATA is a dataset's folder; a Megatron prefix; .bin or .npy files (with --dtype where they do not say it).
+    DATA is a dataset's folder; a Megatron prefix; .bin or .npy files (with --dtype where they do not say it). With
+    --end-of-document or --begin-of-document all tokens are read, to count their documents.
     """
-    dataset = open_data(data, dtype, format)
+    dataset = told_by_sides(open_data(data, dtype, format), given)
     described = describe(data, dataset)
     if as_json:
         emit_json(described)

@@ -10,8 +10,8 @@ from typing import Any
 import click
 
 from penstock._base.words import counted
-from penstock._cli.command_help import FOREIGN, Command, Function, heading
-from penstock._cli.data import data_options, in_options, open_data, sides_as_options
+from penstock._cli.command_help import Command, Function, heading
+from penstock._cli.data import data_options, in_options, open_data, sides_as_options, sides_options
 from penstock._cli.output import echo, emit_json, emit_table, human_seconds, json_option, progress
 from penstock._places.remote import shown
 
@@ -68,19 +68,7 @@ def _choice(name: str, words: list[str], help: str) -> Callable[[Function], Func
     help="What becomes of a document longer than --max-document. Default: split.",
 )
 @_number("--max-documents", "Sequences of a row at most: its documents, and what is left of it. Default: any number.")
-@heading(FOREIGN)
-@_number(
-    "--end-of-document",
-    "Bare token files: a document ends with each token ID. Default: the files state their documents.",
-    least=0,
-    metavar="ID",
-)
-@_number(
-    "--begin-of-document",
-    "Bare token files: a document begins with each token ID. Default: the files state their documents.",
-    least=0,
-    metavar="ID",
-)
+@sides_options("the files state their documents")
 @json_option
 def command(data: tuple[str, ...], dtype: str | None, format: str | None, as_json: bool, **given: Any) -> None:
     """Packs a dataset's documents into rows of W records, once, for dataset.packed(W, table=FILE).

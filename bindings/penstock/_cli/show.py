@@ -9,7 +9,7 @@ import click
 
 from penstock._base.words import counted
 from penstock._cli.command_help import Command
-from penstock._cli.data import data_options, open_data
+from penstock._cli.data import data_options, open_data, sides_as_options, sides_options, told_by_sides
 from penstock._cli.output import echo, emit_json, json_option
 from penstock._places.remote import shown
 from penstock._view.decoder import Decoder, metadata_of, visible
@@ -53,6 +53,7 @@ Examples:
     "--tokenizer", metavar="FILE", help="The tokenizer.json that made the ids. Default: ids are shown, not text."
 )
 @click.option("--full", is_flag=True, help="Show all of a long text, not its first 24 lines alone.")
+@sides_options("no documents")
 @json_option
 def command(data: tuple[str, ...], as_json: bool, **given: Any) -> None:
     """Shows windows of the stream (or documents) with the spans that they are cut from.
@@ -60,7 +61,7 @@ def command(data: tuple[str, ...], as_json: bool, **given: Any) -> None:
     DATA may be followed by the numbers to show.
     """
     paths, numbers = _split(data)
-    dataset = open_data(paths, given["dtype"], given["format"])
+    dataset = told_by_sides(open_data(paths, given["dtype"], given["format"]), given)
     documents = given["documents"] or dataset.mode == "opaque" or dataset.features is not None
     noun = "document" if documents else "window"
     indices = (*given["indices"], *numbers)
@@ -72,7 +73,8 @@ def command(data: tuple[str, ...], as_json: bool, **given: Any) -> None:
     else:
         window = given["window"] or min(_WINDOW, dataset.records)
         names = list(dataset.columns)
-        view = dataset.documents(columns=names) if documents else dataset.windows(window, columns=names)
+        with sides_as_options():
+            view = dataset.documents(columns=names) if documents else dataset.windows(window, columns=names)
         if given["where"] is not None:
             view = view.where(given["where"])
         if len(view) > 0 or indices:

@@ -11,7 +11,7 @@ import click
 
 from penstock._base.words import counted
 from penstock._cli.command_help import Command, heading
-from penstock._cli.data import data_options, named_by_user, open_data
+from penstock._cli.data import data_options, named_by_user, open_data, sides_as_options, sides_options, told_by_sides
 from penstock._cli.output import echo, emit_json, json_option
 from penstock._cli.param_type import ParamType
 from penstock._cli.schedules import ScheduleType
@@ -153,6 +153,7 @@ Examples:
     type=click.IntRange(1),
     help="Micro-batches of a step, as in Balance(micro_batches=…); needs --balance. Default: 1.",
 )
+@sides_options("no documents")
 @json_option
 def command(data: tuple[str, ...], as_json: bool, **given: Any) -> None:
     """Shows the rows of one global batch: which documents they are of, in which shard, and what they say.
@@ -185,14 +186,14 @@ def _refuse_unused(data: tuple[str, ...], given: dict[str, Any]) -> None:
     by_file = len(data) == 1 and data[0].endswith(".json")
     if given["state"] is None and not by_file:
         return
-    unused = ["window", "lookahead", "phase", "documents", "packed"]
+    unused = ["window", "lookahead", "phase", "documents", "packed", "end_of_document", "begin_of_document"]
     if given["state"] is not None:
         unused += ["seed", "order", "skip"]
     context = click.get_current_context()
     for name in unused:
         if context.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE:
             what = "the file of the mixture" if by_file and name not in ("seed", "order", "skip") else "the state"
-            raise click.UsageError(f"--{name}: {what} says it: leave it out")
+            raise click.UsageError(f"--{name.replace('_', '-')}: {what} says it: leave it out")
 
 
 def _trace(data: tuple[str, ...], given: dict[str, Any]) -> dict[str, Any]:
@@ -256,12 +257,14 @@ def _mixture(data: tuple[str, ...]) -> Any:
 
 
 def _view(dataset: Any, given: dict[str, Any]) -> Any:
-    if given["documents"] or dataset.mode == "opaque" or dataset.features is not None:
-        return dataset.documents()
-    if given["window"] is None:
-        raise click.UsageError("what is an observation: give --window W, or --documents")
-    if given["packed"]:
-        return dataset.packed(given["window"])
+    dataset = told_by_sides(dataset, given)
+    with sides_as_options():
+        if given["documents"] or dataset.mode == "opaque" or dataset.features is not None:
+            return dataset.documents()
+        if given["window"] is None:
+            raise click.UsageError("what is an observation: give --window W, or --documents")
+        if given["packed"]:
+            return dataset.packed(given["window"])
     return dataset.windows(given["window"], given["lookahead"], phase=given["phase"])
 
 
