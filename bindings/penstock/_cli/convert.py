@@ -11,10 +11,12 @@ from penstock._cli.data import (
     bucket_options,
     given_storage,
     named_by_user,
+    open_data,
     out_or_bucket_option,
     passing_option,
     refuse_existing,
 )
+from penstock._cli.document_names import document_number, number_of, split_name
 from penstock._cli.executors import ray_option, workers_of, workers_option
 from penstock._cli.output import json_option, progress
 from penstock._cli.report import report_new
@@ -45,9 +47,9 @@ Examples:
 @click.option(
     "--without",
     multiple=True,
-    metavar="N|FILE.npy",
-    help="Leave out the document of this number, or those that `penstock query --out FILE.npy` found. May be repeated. "
-    "Default: none.",
+    metavar="N|SHARD/ENTRY|FILE.npy",
+    help="Leave out the document of this number, or of this name, such as 00000/2,855, as trace prints it; or those that "
+    "`penstock query --out FILE.npy` found. May be repeated. Default: none.",
 )
 @out_or_bucket_option
 @workers_option
@@ -70,7 +72,7 @@ def command(
 
     if (layout is None) == (where is None and not without):
         raise click.UsageError("what is converted: give --layout; or --where or --without, to leave documents out")
-    given["without"] = [number for each in without for number in _numbers(each)]
+    given["without"] = [number for each in without for number in _numbers(each, data)]
     refuse_existing(out, given["resume"] or given["overwrite"])
     given["workers"] = workers_of(given)
     with named_by_user((data,)), progress(f"converting {shown(data)}", as_json) as update:
@@ -78,17 +80,22 @@ def command(
     report_new(out, as_json)
 
 
-def _numbers(text: str) -> list[int]:
-    """Numbers of documents: one that is given, or those of a file."""
+def _numbers(text: str, data: str) -> list[int]:
+    """Numbers of documents: one that is given, by its number or its name in `data`, or those of a file."""
     import numpy as np
 
     from penstock._make.errors import InputError
     from penstock._places.paths import local_path
 
     if not text.endswith(".npy"):
-        if not text.isdecimal():
-            raise click.UsageError(f"--without {text}: the number of one document is wanted, or a .npy file of numbers")
-        return [int(text)]
+        number = number_of(text)
+        if number is None and split_name(text) is not None:
+            number = document_number(text, open_data((data,)), "--without")
+        if number is None:
+            raise click.UsageError(
+                f"--without {text}: the number of one document is wanted, its name SHARD/ENTRY, or a .npy of numbers"
+            )
+        return [number]
     try:
         found = np.load(local_path(text))
     except FileNotFoundError:

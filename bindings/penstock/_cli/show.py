@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import click
@@ -10,6 +11,7 @@ import click
 from penstock._base.words import counted
 from penstock._cli.command_help import Command
 from penstock._cli.data import data_options, open_data, sides_as_options, sides_options, told_by_sides
+from penstock._cli.document_names import document_number, number_of, split_name
 from penstock._cli.output import echo, emit_json, json_option
 from penstock._places.remote import shown
 from penstock._view.decoder import Decoder, metadata_of, visible
@@ -23,6 +25,7 @@ _EPILOG = """\b
 Examples:
   penstock show corpus/ 0 12 --window 256 --tokenizer tokenizer.json
   penstock show corpus/ --documents --index -1
+  penstock show corpus/ 00000/2,855 --documents
   penstock show corpus/ --documents --where "lang = 'de' and score > 0.9"
 """
 
@@ -33,9 +36,10 @@ Examples:
     "--index",
     "-i",
     "indices",
-    type=int,
     multiple=True,
-    help="Number of a window or document, from 0; a negative one counts from the end. May be repeated. Default: 0.",
+    metavar="N|SHARD/ENTRY",
+    help="Number of a window or document, from 0; a negative one counts from the end. With --documents also a name, "
+    "such as 00000/2,855, as trace prints it. May be repeated. Default: 0.",
 )
 @click.option(
     "--window",
@@ -58,13 +62,13 @@ Examples:
 def command(data: tuple[str, ...], as_json: bool, **given: Any) -> None:
     """Shows windows of the stream (or documents) with the spans that they are cut from.
 
-    DATA may be followed by the numbers to show.
+    DATA may be followed by the numbers to show, and with --documents by names SHARD/ENTRY, as trace prints them.
     """
-    paths, numbers = _split(data)
+    paths, names = _split(data)
     dataset = told_by_sides(open_data(paths, given["dtype"], given["format"]), given)
     documents = given["documents"] or dataset.mode == "opaque" or dataset.features is not None
     noun = "document" if documents else "window"
-    indices = (*given["indices"], *numbers)
+    indices = [_index(each, dataset, documents, given["where"]) for each in (*given["indices"], *names)]
     decoder = Decoder(given["tokenizer"], dataset)
     found: list[dict[str, Any]] = []
     if _is_empty(dataset, documents):
@@ -105,12 +109,32 @@ def _is_empty(dataset: Any, documents: bool) -> bool:
     return bool(dataset.records == 0)
 
 
-def _split(data: tuple[str, ...]) -> tuple[tuple[str, ...], list[int]]:
-    """Paths, and the numbers that follow the last of them."""
+def _split(data: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Paths, and the numbers and names of documents that follow the last of them."""
     end = len(data)
-    while end > 1 and data[end - 1].isdecimal():
+    while end > 1 and _is_number(data[end - 1]):
         end -= 1
-    return data[:end], [int(number) for number in data[end:]]
+    return data[:end], data[end:]
+
+
+def _is_number(text: str) -> bool:
+    return number_of(text) is not None or (split_name(text) is not None and not Path(text).exists())
+
+
+def _index(text: str, dataset: Any, documents: bool, where: str | None) -> int:
+    """The number that --index or an argument says; negative ones count from the end."""
+    sign, rest = (-1, text[1:]) if text.startswith("-") else (1, text)
+    number = number_of(rest)
+    if number is not None:
+        return sign * number
+    if split_name(text) is not None and not documents:
+        raise click.UsageError(f"{text} is the name of a document: give --documents")
+    if split_name(text) is not None and where is not None:
+        raise click.UsageError(f"{text} is the name of a document; with --where give a number among those chosen")
+    found = document_number(text, dataset)
+    if found is None:
+        raise click.UsageError(f"{text}: a number is wanted, or with --documents a name such as 00000/2,855")
+    return found
 
 
 def _in_range(view: Any, index: int) -> int:

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import io
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from penstock._base.words import counted
 from penstock._cli.command_help import Command, heading
 from penstock._cli.data import data_options, named_by_user, open_data, sides_as_options, sides_options, told_by_sides
-from penstock._cli.output import echo, emit_json, json_option
+from penstock._cli.output import emit_json, json_option
 from penstock._cli.param_type import ParamType
 from penstock._cli.schedules import ScheduleType
+from penstock._cli.traced_table import draw
 from penstock._places.remote import shown
-from penstock._view.decoder import Decoder, metadata_of, visible
+from penstock._view.decoder import Decoder, metadata_of
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
-_WIDTH = 140  # where the output is no terminal
-_LONGEST = 160  # characters of a text or of metadata, unless all of it is wanted
 _POSITIONS = (1 << 63) - 1
 _ROWS = 8  # of the batch after a state, where --global-batch-size is not given
 
@@ -178,7 +171,7 @@ def command(data: tuple[str, ...], as_json: bool, **given: Any) -> None:
     if as_json:
         emit_json({"path": shown(*data), **traced})
         return
-    _draw(shown(*data), traced, given["full"])
+    draw(shown(*data), traced, given["full"])
 
 
 def _refuse_unused(data: tuple[str, ...], given: dict[str, Any]) -> None:
@@ -298,7 +291,8 @@ class _Teller:
         ]
         records = len(next(iter(fields.values()))) if fields else 0
         told = {**vars(located), "source": self._names[source], "records": records, "spans": spans}
-        return {**told, "shards": self._shards_of(located, records), **_told(decoder, fields)}
+        names, offset = self._shards_of(located, records)
+        return {**told, "shards": names, "shard_offset": offset, **_told(decoder, fields)}
 
     def _fields(self, number: int) -> dict[str, Any]:
         batch = self._batch
@@ -307,88 +301,23 @@ class _Teller:
         begin, end = batch.offsets[number : number + 2].tolist()
         return {name: batch[name][begin:end] for name in batch}
 
-    def _shards_of(self, located: Any, records: int) -> list[str]:
-        """Names of the shards that a row is cut from, whether it has spans or none."""
+    def _shards_of(self, located: Any, records: int) -> tuple[list[str], int | None]:
+        """Names of the shards that a row is cut from, whether it has spans or none, and its first record in the first
+        of them; None: it has no one place.
+        """
         shards = self._shards[located.source]
         if located.first_record < 0:
-            return list(dict.fromkeys(shards[span.id.shard].name for span in located.spans))
+            return list(dict.fromkeys(shards[span.id.shard].name for span in located.spans)), None
         begin, end, at, found = located.first_record, located.first_record + max(records, 1), 0, []
+        offset = begin
         for shard in shards:
             if at < end and at + shard.records > begin:
+                offset = offset if found else begin - at
                 found.append(shard.name)
             at += shard.records
-        return found
+        return found, offset
 
 
 def _told(decoder: Decoder, fields: dict[str, Any]) -> dict[str, Any]:
     ids = fields[decoder.field].tolist() if decoder.field in fields else None
     return {"ids": ids, "text": decoder.text(fields) if fields else ""}
-
-
-def _draw(path: str, traced: dict[str, Any], full: bool) -> None:
-    from rich.table import Table
-
-    rows = traced["rows"]
-    step = "" if traced["step"] is None else f"step {traced['step']:,}, "
-    title = f"{step}positions {traced['position']:,} to {traced['next_position']:,} of {path}"
-    echo(f"{title}: {counted(len(rows), 'row')}")
-    has_sources = any(row["source"] is not None for row in rows)
-    table = Table(box=None, padding=(0, 2, 0, 0), show_edge=False)
-    for name in ("position", "rank", "row", *(["source"] if has_sources else []), "epoch", "index"):
-        table.add_column(name, justify="left" if name == "source" else "right", no_wrap=True)
-    for name in ("document", "records"):
-        table.add_column(name, no_wrap=True)
-    has_metadata = any(span["metadata"] is not None for row in rows for span in row["spans"])
-    if has_metadata:
-        table.add_column("metadata", overflow="fold", ratio=2)
-    table.add_column("text", overflow="fold", ratio=3)
-    for row in rows:
-        head = [f"{row[name]:,}" for name in ("position", "rank", "row")]
-        head += [row["source"]] if has_sources else []
-        head += [f"{row[name]:,}" for name in ("epoch", "index")]
-        for document, records, metadata, text in _documents(row, full):
-            cells = [*head, document, records, *([metadata] if has_metadata else []), text]
-            table.add_row(*map(_cell, cells))
-            head = [""] * len(head)
-    for line in _rendered(table):
-        echo(line.rstrip())
-
-
-def _documents(row: dict[str, Any], full: bool) -> list[list[str]]:
-    """Document, records, metadata and text of each span; of a row without spans its shard and text."""
-    if not row["spans"]:
-        return [[", ".join(map(_file, row["shards"])), f"0 to {row['records']:,}", "", _cut(row["text"], full)]]
-    found = []
-    for span in row["spans"]:
-        metadata = "" if span["metadata"] is None else json.dumps(span["metadata"], ensure_ascii=False)
-        offset = span["offset"]
-        name = f"{_file(span['shard'])}/{span['id'][1]:,}" + (f" from {offset:,}" if offset else "")
-        where = f"{span['start']:,} to {span['stop']:,}"
-        found.append([name, where, _cut(metadata, full), _cut(span["text"], full)])
-    return found
-
-
-def _file(shard: str) -> str:
-    """Files of others are shards by their whole path, which no column has room for."""
-    return shard.rsplit("/", 1)[-1]
-
-
-def _cut(text: str, full: bool) -> str:
-    line = text if full else " ".join(text.split())
-    return line if full or len(line) <= _LONGEST else f"{line[:_LONGEST]}…"
-
-
-def _cell(text: str) -> Any:
-    from rich.text import Text
-
-    return Text("\n".join(map(visible, text.splitlines())))  # data is no markup
-
-
-def _rendered(table: Any) -> list[str]:
-    from rich.console import Console
-
-    out = io.StringIO()
-    console: Console = Console()
-    width = console.width if console.is_terminal else _WIDTH
-    Console(file=out, width=width, color_system=None).print(table)
-    return out.getvalue().splitlines()

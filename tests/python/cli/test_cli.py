@@ -456,6 +456,34 @@ def test_show_counts_what_a_condition_chooses(tmp_path: Path) -> None:
     assert said.startswith("document 3, which is 0 of the 3 where lang = 'de': 4 records, 1 span\n")
 
 
+def test_show_takes_the_names_of_documents_that_trace_prints(tmp_path: Path) -> None:
+    path = tmp_path / "d"
+    with penstock.Writer(path, fields={"token": "u2"}, metadata="json", shard_size=60) as writer:
+        for number in range(30):
+            writer.append(token=[number, number], metadata=None)
+    dataset = penstock.open(path)
+    first = dataset.shards[0].spans
+    found = run_json("show", path, "--documents", "00001/1", "1/1", f"{first + 1:,}", "-i", "00000/0")["rows"]
+    assert [row["index"] for row in found] == [0, first + 1, first + 1, first + 1]
+    assert "00009/1: there is no shard 00009" in refused("show", path, "00009/1", "--documents", code=2)
+    assert f"shard 00000 has {first} documents" in refused("show", path, "00000/99", "--documents", code=2)
+    assert "is the name of a document: give --documents" in refused("show", path, "00000/1", code=2)
+    assert "x: a number is wanted" in refused("show", path, "-i", "x", code=2)
+    run("convert", path, "--without", "00001/1", "--without", "0", "--out", tmp_path / "less")
+    tokens = [document["token"].tolist() for document in penstock.open(tmp_path / "less").documents()]
+    assert tokens == [[number] * 2 for number in range(30) if number not in (0, first + 1)]
+    assert "its name SHARD/ENTRY" in refused("convert", path, "--without", "x", "--out", tmp_path / "x", code=2)
+
+
+def test_show_and_info_find_the_documents_of_a_bare_file_by_a_token(tmp_path: Path) -> None:
+    np.array([1, 2, 0, 3, 0, 4, 5, 6, 0], "u2").tofile(tmp_path / "t.bin")
+    bare = [tmp_path / "t.bin", "--dtype", "u2"]
+    assert run_json("show", *bare, 1, "--documents", "--end-of-document", 0)["rows"][0]["ids"] == [3, 0]
+    assert "say with --end-of-document or --begin-of-document" in refused("show", *bare, "--documents", code=2)
+    assert re.search(r"documents +3\n", run("info", *bare, "--end-of-document", 0).stdout)
+    assert "occurs nowhere, so it tells no documents" in refused("info", *bare, "--end-of-document", 9, code=2)
+
+
 def test_show_of_little_shows_what_there_is_and_no_control_characters(folder: Path, tmp_path: Path) -> None:
     assert run("show", folder / "short").stdout.startswith("window 0: 3 records, 1 span")
     none = folder / "none"

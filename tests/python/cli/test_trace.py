@@ -170,7 +170,8 @@ def test_after_a_state_the_next_eight_are_shown_if_nobody_says_how_many(tmp_path
     found = traced(capsys, corpus.path, "--state", tmp_path / "state.json")
     assert found["step"] is None and [row["position"] for row in found["rows"]] == list(range(3, 11))
     assert main(["trace", corpus.path, "--state", str(tmp_path / "state.json")]) == 0
-    assert capsys.readouterr().out.startswith(f"positions 3 to 11 of {corpus.path}: 8 rows")
+    why = ", since --global-batch-size was not given; a state does not hold it\n"
+    assert capsys.readouterr().out.startswith(f"positions 3 to 11 of {corpus.path}: 8 rows{why}")
 
 
 def test_a_state_of_a_dataset_that_grew(tmp_path, tokenizer_file, capsys):
@@ -295,6 +296,34 @@ def test_a_stream_without_spans_has_text_and_shards(tmp_path, capsys):
     assert "0 to 20" in capsys.readouterr().out
 
 
+def test_a_row_of_a_bare_file_names_its_place_there(tmp_path, capsys):
+    for name in ("a", "b"):
+        np.arange(3000, dtype="u2").tofile(tmp_path / f"{name}.bin")
+    run = [tmp_path / "a.bin", tmp_path / "b.bin", "--dtype", "u2", "--step", 1, "-b", 2, "-w", 1100, "--lookahead", 0]
+    assert main(["trace", *map(str, run), "--order", "sequential"]) == 0
+    out = capsys.readouterr().out
+    assert "a.bin from 2,200, b.bin  0 to 1,100" in out and "b.bin from 300  " in out
+    rows = traced(capsys, *run, "--order", "sequential")["rows"]
+    assert [row["shard_offset"] for row in rows] == [2200, 300]
+
+
+@pytest.mark.parametrize(("side", "first"), [("end", [*range(1, 8), 0]), ("begin", [*range(8)])])
+def test_a_token_tells_the_documents_of_a_bare_file(tmp_path, capsys, side, first):
+    tokens = [*range(1, 8), 0] * 25 if side == "end" else [*range(8)] * 25
+    np.array(tokens, dtype="u2").tofile(tmp_path / "t.bin")
+    run = [tmp_path / "t.bin", "--dtype", "u2", "--step", 0, "-b", 2, "--order", "sequential"]
+    asked = [f"--{side}-of-document", 0]
+    assert [row["ids"] for row in traced(capsys, *run, "--documents", *asked)["rows"]] == [first, first]
+    for given in (["--packed", "-w", 16], ["-w", 12, "--lookahead", 0]):
+        rows = traced(capsys, *run, *given, *asked)["rows"]
+        assert [span["id"] for span in rows[0]["spans"]] == [[0, 0], [0, 1]]
+    words = refused(capsys, *run, "--packed", "-w", 16)
+    assert "say with --end-of-document or --begin-of-document which token tells them" in words
+    assert "shift each document by one token" in refused(
+        capsys, *run, "--documents", f"--{'begin' if side == 'end' else 'end'}-of-document", 0
+    )
+
+
 def test_what_cannot_be_traced_is_said(tmp_path, corpus, capsys):
     view, state = corpus.windows(8), tmp_path / "state.json"
     one, other, weighted = (
@@ -328,7 +357,7 @@ def test_what_cannot_be_traced_is_said(tmp_path, corpus, capsys):
         assert words in refused(capsys, corpus.path, "-b", 4, "--state", state)
     state.write_text(json.dumps(one))
     assert "another job" in refused(capsys, tmp_path / "other", "-b", 4, "--state", state)
-    for option in ("--window 24", "--seed 1", "--order uniform", "--skip 1:2", "--documents"):
+    for option in ("--window 24", "--seed 1", "--order uniform", "--skip 1:2", "--documents", "--end-of-document 0"):
         words = f"{option.split()[0]}: the state says it"
         assert words in refused(capsys, corpus.path, "--state", state, *option.split())
     assert "--micro-batches needs --balance" in refused(capsys, corpus.path, "--state", state, "--micro-batches", 2)
