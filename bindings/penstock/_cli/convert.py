@@ -48,7 +48,7 @@ Examples:
     "--without",
     multiple=True,
     metavar="N|SHARD/ENTRY|FILE.npy",
-    help="Leave out the document of this number, or of this name, such as 00000/2,855, as trace prints it; or those that "
+    help="Leave out the document of this number, or of this name, as trace prints it (00000/2,855); or those that "
     "`penstock query --out FILE.npy` found. May be repeated. Default: none.",
 )
 @out_or_bucket_option

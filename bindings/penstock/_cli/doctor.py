@@ -90,7 +90,8 @@ def rows_of(found: dict[str, Any]) -> list[Row]:
 def _of_extras(found: dict[str, list[str]]) -> list[Row]:
     whole = [name for name, missing in found.items() if not missing]
     rows = [("extras", ", ".join(whole) or "none")]
-    lacking = [f"{name}: {', '.join(missing)}" for name, missing in found.items() if missing]
+    # The extra `all` lacks what the others lack.
+    lacking = [f"{name}: {', '.join(missing)}" for name, missing in found.items() if missing and name != "all"]
     if lacking:
         rows.append(("missing", "; ".join(lacking)))
     return rows

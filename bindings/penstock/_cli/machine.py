@@ -38,17 +38,24 @@ def _version(package: str) -> str | None:
 def extras() -> dict[str, list[str]]:
     """The extras of penstock, each with its packages that are missing or too old."""
     found: dict[str, list[str]] = {}
+    joined: dict[str, list[str]] = {}
     for line in importlib.metadata.requires("penstock") or ():
-        match = re.match(r"""([\w.-]+)(?:\[.*?\])?\s*(?:>=([\d.]+))?.*;.*extra == ["']([\w-]+)["']""", line)
+        match = re.match(r"""([\w.-]+)(?:\[(.*?)\])?\s*(?:>=([\d.]+))?.*;.*extra == ["']([\w-]+)["']""", line)
         if match is None:
             continue
-        package, wanted, extra = match.groups()
+        package, parts, wanted, extra = match.groups()
+        if package == "penstock":  # an extra that is several others
+            joined.setdefault(extra, []).extend(each.strip() for each in (parts or "").split(","))
+            continue
         missing = found.setdefault(extra, [])
         version = _version(package)
         if version is None:
             missing.append(package)
         elif wanted and _numbers(version) < _numbers(wanted):
             missing.append(f"{package} {version}, which is older than {wanted}")
+    for extra, others in joined.items():
+        every = [each for other in others for each in found.get(other, ())]
+        found[extra] = list(dict.fromkeys([*found.get(extra, ()), *every]))
     return dict(sorted(found.items()))
 
 

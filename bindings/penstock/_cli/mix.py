@@ -15,24 +15,27 @@ if TYPE_CHECKING:
     from penstock._load.mixture_stages import MixtureRun
 
 
+_MOST_ENDLESS = 1_000_000  # observations of a plan without end
+
 _EPILOG = """\b
 Examples:
-  penstock mix mix.json --dry-run
-  penstock mix mix.json --dry-run --until 1000000 --plot mix.png
-  penstock mix mix.json --dry-run --state checkpoint.json
+  penstock mix mix.json
+  penstock mix mix.json --until 1000000 --plot mix.png
+  penstock mix mix.json --state checkpoint.json
 """
 
 
 @click.command("mix", cls=Command, epilog=_EPILOG)
 @click.argument("file")
 @click.option(
-    "--dry-run", is_flag=True, help="Required: print the plan and write nothing, which is all that this command does."
+    "--dry-run", is_flag=True, help="Print the plan and write nothing, which this command always does. Default: on."
 )
 @click.option(
     "--until",
     type=click.IntRange(1),
     metavar="N",
-    help="Position, in observations, at which the plan ends. Default: the end of the mixture.",
+    help="Position, in observations, at which the plan ends. Default: the mixture's end; without one, as many as its "
+    "sources have together, at most 1,000,000.",
 )
 @click.option(
     "--state",
@@ -51,7 +54,7 @@ Examples:
 @json_option
 def command(
     file: str,
-    dry_run: bool,
+    dry_run: bool,  # what it does in any case
     until: int | None,
     state: str | None,
     points: int,
@@ -62,25 +65,25 @@ def command(
 
     FILE is JSON: {"sources": {name: {"path": …, "window": …, "lookahead": …}}, "stages": [{"weights": {name: number},
     "at" or "at_tokens": …, "ramp" or "ramp_tokens": …}], and "caps", "epochs", "end" or "end_tokens", "group",
-    "steered"}. Nothing of the data is read.
+    "steered"}. Other keys of a source are arguments of penstock.open and of its views: "dtype", "where", "packed",
+    "end_of_document". Nothing of the data is read.
     """
     import penstock
 
     with named_by_user():
         mixture = penstock.Mixture.from_file(file)
-    if not dry_run:
-        raise click.UsageError("a mixture is loaded by penstock.Loader; give --dry-run to see what it comes to")
     if state is not None:
         mixture = _of_state(mixture, state)
-    if until is None and mixture.run_end is None:
-        raise click.UsageError("this mixture has no end: say --until N")
+    is_endless = until is None and mixture.run_end is None
+    if is_endless:
+        until = min(sum(map(len, mixture.sources.values())), _MOST_ENDLESS)
     run = mixture.plan(until, points)
     if plot is not None:
         _draw(run, mixture, plot)
     if as_json:
         emit_json(_described(mixture, run))
         return
-    emit_table(_rows(mixture, run))
+    emit_table(_rows(mixture, run, is_endless))
 
 
 def _of_state(mixture: Mixture, file: str) -> Mixture:
@@ -111,7 +114,7 @@ def _described(mixture: Mixture, run: MixtureRun) -> dict[str, Any]:
     }
 
 
-def _rows(mixture: Mixture, run: MixtureRun) -> list[tuple[str, str]]:
+def _rows(mixture: Mixture, run: MixtureRun, is_endless: bool) -> list[tuple[str, str]]:
     last = int(run.position[-1])
     rows = []
     for number, stage in enumerate(mixture.stages):
@@ -126,7 +129,8 @@ def _rows(mixture: Mixture, run: MixtureRun) -> list[tuple[str, str]]:
         why = ", since a source has given its cap" if stage.implied else ""
         why += f", after a ramp of {stage.ramp:,}" if stage.ramp else ""
         rows.append((f"stage {number}", f"{where}{window}{why}: {shares}"))
-    rows.append(("until", f"{last:,} observations, {int(run.tokens[-1]):,} tokens"))
+    why = ": the mixture has no end, --until N shows another part" if is_endless else ""
+    rows.append(("until", f"{last:,} observations, {int(run.tokens[-1]):,} tokens{why}"))
     for name in mixture.names:
         given = int(run.observations[name][-1])
         rows.append((name, f"{given:,} observations, {given / max(last, 1):.1%}, {run.epochs[name][-1]:.2f} epochs"))

@@ -10,11 +10,13 @@ _OF_STORAGE = re.compile(
     r"(?:True|…|\"(?P<text>[^\"]*)\"|'(?P<other>[^']*)')\)"
 )
 _PLACES = re.compile(r"(?<![\w/.-])(storage|scratch)=…(?=: )")
+_DTYPE = re.compile(r"(?<=give )the dtype, (?:as )?(?=u\d)")
+_UNEVEN = re.compile(r'(?<=give )uneven="pad"')
 _ENVIRONMENT = "credentials in the environment"  # credentials are no option: they would stand in lists of processes
 
 
 def in_options(text: str, reaching: Collection[str] = ()) -> str:
-    """The text with `Storage(region="x")` as `--region x`, `scratch=…` as `--scratch`.
+    """The text with `Storage(region="x")` as `--region x`, `scratch=…` as `--scratch`, a dtype as `--dtype`.
 
     Args:
         text: the message.
@@ -30,6 +32,7 @@ def in_options(text: str, reaching: Collection[str] = ()) -> str:
     def of_places(found: re.Match[str]) -> str:
         return ", ".join(map(_option, reaching if found[1] == "storage" and reaching else found.groups()))
 
+    text = _UNEVEN.sub("--uneven pad", _DTYPE.sub("--dtype ", text))
     return _PLACES.sub(of_places, _OF_STORAGE.sub(of_storage, text))
 
 

@@ -11,14 +11,21 @@ from typing import Any
 from penstock._base.arguments import index
 from penstock._base.errors import InvalidArgumentError, NotFoundError
 from penstock._base.words import quoted
+from penstock._data.dataset import Dataset
 from penstock._data.open import open as open_dataset
+from penstock._data.token_documents import SIDES
 from penstock._data.view import View
 from penstock._load.mixture_stages import Place, Positions, Stage, Tokens
 from penstock._places.paths import PathLike, local_path, looking_at
 
-_HINTS = ("dtype", "format", "checks")
-_SOURCE = ("path", "window", "lookahead", "metadata", "columns", "phase", *_HINTS)
-_STAGE = ("weights", "window", "at", "at_tokens", "ramp", "ramp_tokens")
+_HINTS = ("dtype", "format", "checks", "column", "x", "modality")
+_OF_ALL = ("metadata", "columns", *SIDES)  # arguments of windows, documents and packed
+_PACKING = (
+    *("fit", "fill", "buffer", "refill", "group", "long", "multiple_of"),
+    *("max_document", "cut", "max_documents", "table"),
+)
+_SOURCE = ("path", "where", "window", "lookahead", "phase", "packed", *_OF_ALL, *_PACKING, *_HINTS)
+_STAGE = ("weights", "window", "max_document", "at", "at_tokens", "ramp", "ramp_tokens")
 _TOP = ("sources", "stages", "caps", "epochs", "end", "end_tokens", "group", "steered")
 
 
@@ -80,15 +87,41 @@ def _view(name: str, given: Any, folder: Path) -> View:
             *(folder / Path(local_path(each)) for each in paths),
             **{key: source[key] for key in _HINTS if key in source},
         )
-        rest = {key: source[key] for key in ("metadata", "columns") if key in source}
-        if "window" not in source:
-            for key in ("lookahead", "phase"):
-                if key in source:
-                    raise InvalidArgumentError(f"{key} is of windows: give a window too, or leave it out for documents")
-            return dataset.documents(**rest)
-        return dataset.windows(source["window"], source.get("lookahead", 0), phase=source.get("phase"), **rest)
+        return _made(dataset, source, folder)
     except InvalidArgumentError as error:
         raise InvalidArgumentError(f"sources[{name!r}]: {error}") from error
+
+
+def _made(dataset: Dataset, source: Mapping[str, Any], folder: Path) -> View:
+    """The view that the keys of a source say: packed rows, windows or documents."""
+    is_packed = source.get("packed", False)
+    if not isinstance(is_packed, bool):
+        raise InvalidArgumentError(f"packed: {is_packed!r:.80}: true or false is wanted; arguments are keys beside it")
+    for key, why in (
+        *(
+            (key, "is of windows" if key == "phase" else "is of windows and packed rows")
+            for key in ("lookahead", "phase")
+        ),
+        *((key, "is of packed rows") for key in ("packed", *_PACKING)),
+    ):
+        if key in source and "window" not in source:
+            raise InvalidArgumentError(f"{key} {why}: give a window too, or leave it out for documents")
+        if key in source and key in _PACKING and not is_packed:
+            raise InvalidArgumentError(f'{key} is of packed rows: give "packed": true too, or leave it out for windows')
+    if is_packed and "phase" in source:
+        raise InvalidArgumentError("phase is of windows: leave it out for packed rows")
+    options = {key: source[key] for key in _OF_ALL if key in source}
+    chosen: Any = dataset.where(source["where"]) if "where" in source else dataset
+    if "window" not in source:
+        view: View = chosen.documents(**options)
+    elif not is_packed:
+        view = chosen.windows(source["window"], source.get("lookahead", 0), phase=source.get("phase"), **options)
+    else:
+        options |= {key: source[key] for key in ("lookahead", *_PACKING) if key in source}
+        if "table" in options:
+            options["table"] = folder / Path(local_path(options["table"]))
+        view = chosen.packed(source["window"], **options)
+    return view
 
 
 def _stage(number: int, given: Any) -> Stage:
@@ -96,7 +129,8 @@ def _stage(number: int, given: Any) -> Stage:
     try:
         ramp = _place("ramp", stage)
         length = ramp if ramp is None or isinstance(ramp, Tokens) else Positions(index("ramp", ramp))
-        return Stage(stage.get("weights"), window=stage.get("window"), at=_place("at", stage), ramp=length)
+        lengths = {"window": stage.get("window"), "max_document": stage.get("max_document")}
+        return Stage(stage.get("weights"), **lengths, at=_place("at", stage), ramp=length)
     except InvalidArgumentError as error:
         raise InvalidArgumentError(f"stages[{number}]: {error}") from error
 

@@ -255,7 +255,7 @@ WRONG = [  # exit code 2: a command, and the essential words
     ("convert d --out o", "layout"),
     *((f"{each} t.bin", "no dataset of penstock") for each in ("verify", "combine --out o")),
     ("convert t.bin --layout ids --out o", "no dataset of penstock"),
-    ("info t.bin", "give the dtype, u2 (GPT-2 and other vocabularies up to 65,536), u4 (larger ones), or a structured"),
+    ("info t.bin", "give --dtype u2 (GPT-2 and other vocabularies up to 65,536), u4 (larger ones), or a structured"),
     ("info t.bin --dtype u17", "--dtype u17: no type that NumPy knows"),
     ("info d --dtype u2", "say their type"),
     ("show t.bin --dtype u2 --documents", "a token stream has no documents: read it in windows"),

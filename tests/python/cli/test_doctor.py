@@ -18,7 +18,7 @@ from typing import Any
 import penstock
 import pytest
 from penstock._cli import machine, machine_files
-from penstock._cli.doctor import rows_of
+from penstock._cli.doctor import _of_extras, rows_of
 from penstock._cli.main import main
 
 
@@ -60,11 +60,15 @@ def test_extras_say_what_they_lack(monkeypatch: pytest.MonkeyPatch) -> None:
         "pyarrow>=15; extra == 'text'",
         "ray[data]>=2.50; extra == 'ray'",
         "msgpack; extra == 'msgpack'",
+        'penstock[msgpack,text]; extra == "all"',
     ]
     there = {"tokenizers": "0.20.0", "pyarrow": "9.0.1", "msgpack": "1.0"}
     monkeypatch.setattr(importlib.metadata, "requires", lambda name: lines)
     monkeypatch.setattr(machine, "_version", there.get)
-    assert machine.extras() == {"msgpack": [], "ray": ["ray"], "text": ["pyarrow 9.0.1, which is older than 15"]}
+    old = ["pyarrow 9.0.1, which is older than 15"]
+    assert machine.extras() == {"all": old, "msgpack": [], "ray": ["ray"], "text": old}
+    rows = dict(_of_extras(machine.extras()))
+    assert rows == {"extras": "msgpack", "missing": f"ray: ray; text: {old[0]}"}
 
 
 def test_the_text_is_short_and_names_no_user_host_or_folder(

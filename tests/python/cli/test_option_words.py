@@ -23,6 +23,9 @@ from penstock._cli.option_words import in_options
         ("Storage(endpoint=…): http://HOST:PORT", "--endpoint: http://HOST:PORT"),
         ("scratch=…: 'a' is a path", "--scratch: 'a' is a path"),
         ("storage=…: 'a' is a path", "--anonymous, --requester-pays: 'a' is a path"),
+        ("do not say their type: give the dtype, u2 (GPT-2)", "do not say their type: give --dtype u2 (GPT-2)"),
+        ("bytes do not say their type: give the dtype, as u2", "bytes do not say their type: give --dtype u2"),
+        ('of world size 3: give uneven="pad" (ranks get', "of world size 3: give --uneven pad (ranks get"),
         ("my-storage=…/scratch=….jsonl: no such file", "my-storage=…/scratch=….jsonl: no such file"),
     ],
 )

@@ -279,6 +279,50 @@ def test_a_file_describes_a_mixture(tmp_path: Path, datasets, views):
         Mixture.from_file(tmp_path)
 
 
+def test_a_file_says_how_documents_are_told_chosen_and_packed(tmp_path: Path):
+    np.array([*range(1, 10), 0] * 60, "u2").tofile(tmp_path / "bare.bin")
+    with penstock.Writer(tmp_path / "own", {"token": "u2"}, columns={"score": "f4"}) as writer:
+        for number in range(60):
+            writer.append(token=range(1, 9), columns={"score": number / 60})
+    bare, own = penstock.open(tmp_path / "bare.bin", dtype="u2"), penstock.open(tmp_path / "own")
+    told, chosen = {"end_of_document": 0}, {"where": "score > 0.5"}
+    packing: dict[str, Any] = {"max_document": 6, "lookahead": 1}
+    for keys, one, other in (
+        ({}, bare.documents(**told), own.where(chosen["where"]).documents()),
+        ({"window": 24}, bare.windows(24, **told), own.where(chosen["where"]).windows(24)),
+        (
+            {"window": 24, "packed": True, **packing},
+            bare.packed(24, **packing, **told),
+            own.where(chosen["where"]).packed(24, **packing),
+        ),
+    ):
+        sources: dict[str, Any] = {
+            "bare": {"path": "bare.bin", "dtype": "u2", **told, **keys},
+            "own": {"path": "own", **chosen, **keys},
+        }
+        (tmp_path / "mix.json").write_text(json.dumps({"sources": sources, "stages": [{}], "end": 30}))
+        read, same = Mixture.from_file(tmp_path / "mix.json"), Mixture({"bare": one, "own": other}, [Stage()], end=30)
+        assert loader(read).state_dict() == loader(same).state_dict()
+        assert [each["token"].tolist() for each in loader(read)] == [each["token"].tolist() for each in loader(same)]
+    stages = [{"window": 12, "max_document": 4}, {"at": 20}]
+    (tmp_path / "mix.json").write_text(json.dumps({"sources": sources, "stages": stages, "end": 30}))
+    assert [stage.window for stage in Mixture.from_file(tmp_path / "mix.json").stages] == [12, 24]
+    for more, words in (
+        ({"packed": "yes"}, "packed: 'yes': true or false"),
+        ({"max_document": 3}, 'max_document is of packed rows: give "packed": true too'),
+        ({"packed": True, "phase": "random"}, "phase is of windows"),
+        ({"where": "scor > 1"}, "is score meant"),
+    ):
+        sources = {"own": {"path": "own", "window": 24, **more}}
+        (tmp_path / "mix.json").write_text(json.dumps({"sources": sources}))
+        with pytest.raises(penstock.InvalidArgumentError, match=words):
+            Mixture.from_file(tmp_path / "mix.json")
+    sources = {"own": {"path": "own", "packed": True}}
+    (tmp_path / "mix.json").write_text(json.dumps({"sources": sources}))
+    with pytest.raises(penstock.InvalidArgumentError, match="packed is of packed rows: give a window too"):
+        Mixture.from_file(tmp_path / "mix.json")
+
+
 def test_penstock_mix_says_what_it_comes_to(tmp_path: Path, datasets, capsys):
     from penstock._cli.main import main
 
@@ -299,9 +343,12 @@ def test_penstock_mix_says_what_it_comes_to(tmp_path: Path, datasets, capsys):
 
     content = json.loads(capsys.readouterr().out, parse_constant=no_json)
     assert content["position"][-1] == 3 and len(content["share"]["web"]) == 100
-    assert main(["mix", path]) == 2 and "--dry-run" in capsys.readouterr().err
-    endless = str(describe_file(tmp_path, datasets, end=None))
-    assert main(["mix", endless, "--dry-run"]) == 2 and "--until" in capsys.readouterr().err
+    assert main(["mix", path]) == 0 and capsys.readouterr().out == told
+    endless = describe_file(tmp_path, datasets, end=None)
+    assert main(["mix", str(endless)]) == 0
+    whole = sum(map(len, Mixture.from_file(endless).sources.values()))
+    words = f"until {whole:,} observations, {whole * WINDOW:,} tokens: the mixture has no end, --until N shows another"
+    assert words in re.sub(r" +", " ", capsys.readouterr().out)
 
 
 def test_windows_of_a_random_phase_are_another_job_and_their_parts_lie_where_they_do(datasets):

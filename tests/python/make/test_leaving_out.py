@@ -142,6 +142,6 @@ def test_datasets_without_documents_are_refused(tmp_path: Path, capsys: pytest.C
     for name, words in (("stream", "it has no documents"),):
         assert main(["convert", str(tmp_path / name), "--without", "0", "--out", str(tmp_path / "o")]) == 2
         assert words in capsys.readouterr().err
-    for text in ("1,000", "x", "-1"):
+    for text in ("1,00", "x", "-1"):
         assert main(["convert", str(tmp_path / "d"), "--without", text, "--out", str(tmp_path / "o")]) == 2
         assert "the number of one document is wanted" in capsys.readouterr().err
