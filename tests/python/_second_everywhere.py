@@ -39,7 +39,7 @@ def _compare(path: Path, theirs: penstock.Dataset) -> None:
 
 def _opened(path: Any, *arguments: Any, **options: Any) -> Any:
     found = _open(path, *arguments, **options)
-    if isinstance(path, (str, Path)) and (Path(path) / "dataset.json").is_file():
+    if not arguments and isinstance(path, (str, Path)) and (Path(path) / "dataset.json").is_file():
         _compare(Path(path), found)
     return found
 
