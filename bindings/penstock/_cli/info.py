@@ -12,6 +12,7 @@ from penstock._cli.data import data_options, open_data, sides_options, told_by_s
 from penstock._cli.output import emit_json, emit_table, human_bytes, json_option
 from penstock._view.describe import describe, id_bytes
 
+_LOOKED_AT = 4096  # tokens of bare files
 _EPILOG = """\b
 Examples:
   penstock info corpus/
@@ -26,11 +27,15 @@ Examples:
 def command(data: tuple[str, ...], dtype: str | None, format: str | None, as_json: bool, **given: Any) -> None:
     """Shows sizes, fields, tokenizer and fingerprint of a dataset, or of token files in place.
 
+    With --dtype also the smallest and largest of the first 4,096 tokens: ids beyond the vocabulary tell a wrong type.
+
     DATA is a dataset's folder; a Megatron prefix; .bin or .npy files (with --dtype where they do not say it). With
     --end-of-document or --begin-of-document all tokens are read, to count their documents.
     """
     dataset = told_by_sides(open_data(data, dtype, format), given)
     described = describe(data, dataset)
+    if dtype is not None and (first := _first_tokens(dataset)):
+        described["first_tokens"] = first
     if as_json:
         emit_json(described)
         return
@@ -52,6 +57,9 @@ def _rows(data: tuple[str, ...], dataset: Any, described: dict[str, Any]) -> lis
         rows.append(("tokens" if "token" in names else "records", f"{dataset.records:,} of {fields}"))
         hidden = id_bytes(dataset.layout)
         of = f", of which {hidden} metadata_id" if hidden else ""
+        if first := described.get("first_tokens"):
+            least, most, count = (f"{first[name]:,}" for name in ("smallest", "largest", "count"))
+            rows.append(("token ids", f"{least} to {most} in the first {count} tokens"))
         rows.append(("record bytes", f"{described['record_bytes']:,}{of}"))
     rows.append(("shards", f"{len(dataset.shards):,}"))
     rows.append(("on disk", human_bytes(_size(data, dataset, described))))
@@ -63,6 +71,15 @@ def _rows(data: tuple[str, ...], dataset: Any, described: dict[str, Any]) -> lis
     rows += _of_tokenizer(dataset.tokenizer)
     rows.append(("fingerprint", dataset.fingerprint))
     return rows
+
+
+def _first_tokens(dataset: Any) -> dict[str, int]:
+    """The smallest and the largest of the first tokens, by which a wrong --dtype is seen; {}: no integers."""
+    count = min(_LOOKED_AT, dataset.records)
+    if count == 0 or "token" not in (dataset.dtype.names or ()) or dataset.dtype["token"].kind not in "iu":
+        return {}
+    tokens = dataset.windows(count, metadata=False)[0]["token"]
+    return {"count": count, "smallest": int(tokens.min()), "largest": int(tokens.max())}
 
 
 def _short(dtype: Any) -> str:

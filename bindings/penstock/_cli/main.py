@@ -61,6 +61,9 @@ _COMMANDS = {
 }
 COMMANDS = {name: words for commands in _COMMANDS.values() for name, words in commands.items()}
 
+# Commands by the names that Python's functions and other tools have for them.
+_OTHERS = {"locate": "trace", "tokenize": "write", "merge": "combine", "mixture": "mix", "stats": "info"}
+
 
 class _Commands(Helped, click.Group):
     """Imports a command when it is asked for, so that `penstock info` does not wait for the others."""
@@ -81,7 +84,10 @@ class _Commands(Helped, click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args[0] not in COMMANDS:
-            raise click.UsageError(f"No such command {args[0]!r}{did_you_mean(args[0], COMMANDS)}", ctx)
+            near = did_you_mean(args[0], COMMANDS)
+            if args[0] in _OTHERS:
+                near = f" (did you mean {_OTHERS[args[0]]!r}?)"
+            raise click.UsageError(f"No such command {args[0]!r}{near}", ctx)
         return super().resolve_command(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

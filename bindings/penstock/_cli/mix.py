@@ -73,7 +73,7 @@ def command(
     with named_by_user():
         mixture = penstock.Mixture.from_file(file)
     if state is not None:
-        mixture = _of_state(mixture, state)
+        mixture = _of_state(mixture, file, state)
     is_endless = until is None and mixture.run_end is None
     if is_endless:
         until = min(sum(map(len, mixture.sources.values())), _MOST_ENDLESS)
@@ -86,19 +86,20 @@ def command(
     emit_table(_rows(mixture, run, is_endless))
 
 
-def _of_state(mixture: Mixture, file: str) -> Mixture:
+def _of_state(mixture: Mixture, file_of_mixture: str, file: str) -> Mixture:
     """The mixture with the weights that were set in the run of a state."""
     import penstock
-    from penstock._cli.traced import read_state, run_of_state, with_orders_of
+    from penstock._cli.traced import read_state, refusals_of, run_of_state, with_orders_of
 
     state = read_state(file)
     run = run_of_state(mixture, state, with_orders=False)
     job = penstock.Job(run.view, global_batch_size=1, seed=run.seed, skip=run.skip)
     state = with_orders_of(job.state_dict(0), state)  # which observations of a source come is nothing to its share
-    if run.steered:
-        found: Mixture = run.view._of_job(job.steered(state)._native)
-        return found
-    job._native.resumed(state["version"], state["position"], state["job"])  # refuses a state of another mixture
+    with refusals_of((file_of_mixture,)):
+        if run.steered:
+            found: Mixture = run.view._of_job(job.steered(state)._native)
+            return found
+        job._native.resumed(state["version"], state["position"], state["job"])  # refuses a state of another mixture
     return mixture
 
 

@@ -64,11 +64,11 @@ def command(data: tuple[str, ...], as_json: bool, **given: Any) -> None:
 
     DATA may be followed by the numbers to show, and with --documents by names SHARD/ENTRY, as trace prints them.
     """
-    paths, names = _split(data)
+    paths, asked = _split(data)
     dataset = told_by_sides(open_data(paths, given["dtype"], given["format"]), given)
     documents = given["documents"] or dataset.mode == "opaque" or dataset.features is not None
     noun = "document" if documents else "window"
-    indices = [_index(each, dataset, documents, given["where"]) for each in (*given["indices"], *names)]
+    indices = [_index(each, dataset, documents, given["where"]) for each in (*given["indices"], *asked)]
     decoder = Decoder(given["tokenizer"], dataset)
     found: list[dict[str, Any]] = []
     if _is_empty(dataset, documents):

@@ -191,7 +191,7 @@ def _refuse_unused(data: tuple[str, ...], given: dict[str, Any]) -> None:
 
 def _trace(data: tuple[str, ...], given: dict[str, Any]) -> dict[str, Any]:
     import penstock
-    from penstock._cli.traced import TracedRun, read_state, run_of_state
+    from penstock._cli.traced import TracedRun, read_state, refusals_of, run_of_state
     from penstock._load.locate import batch_position
 
     state = None if given["state"] is None else read_state(given["state"])
@@ -211,12 +211,13 @@ def _trace(data: tuple[str, ...], given: dict[str, Any]) -> dict[str, Any]:
     balance = None if given["balance"] is None else penstock.Balance(given["balance"], given["micro_batches"])
     reading = _rank_read(given, balance) | {"on_mismatch": "grown" if run.grown else "refuse"}
     with penstock.Loader(run.view, framework="numpy", prefetch=1, **reading, **options) as loader:
-        position = None if state is None else loader.load_state_dict(state).position
-        job = penstock.Job(run.view, **options)
-        if state is not None and run.grown:
-            job = job.grown(state)
-        if state is not None and run.steered:
-            job = job.steered(state)
+        with refusals_of(data):
+            position = None if state is None else loader.load_state_dict(state).position
+            job = penstock.Job(run.view, **options)
+            if state is not None and run.grown:
+                job = job.grown(state)
+            if state is not None and run.steered:
+                job = job.steered(state)
         begin = batch_position(job._native, given["step"], position)
         rows = job.locate(position=begin, world_size=given["world_size"], balance=balance)
         loader.seek(begin)
@@ -308,7 +309,8 @@ class _Teller:
         shards = self._shards[located.source]
         if located.first_record < 0:
             return list(dict.fromkeys(shards[span.id.shard].name for span in located.spans)), None
-        begin, end, at, found = located.first_record, located.first_record + max(records, 1), 0, []
+        begin, end, at = located.first_record, located.first_record + max(records, 1), 0
+        found: list[str] = []
         offset = begin
         for shard in shards:
             if at < end and at + shard.records > begin:

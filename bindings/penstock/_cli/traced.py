@@ -6,12 +6,14 @@ import json
 import re
 import warnings
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from penstock._data.token_documents import SIDES
 from penstock._make.errors import UsageError
+from penstock._places.remote import shown
 
 _KEYS = {"version", "position", "job"}
 
@@ -158,6 +160,27 @@ def with_orders_of(own: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]
         return state
     said["order"]["orders"] = {name: ours.get(name, each) for name, each in orders.items()}
     return {**state, "job": json.dumps(said, ensure_ascii=False, separators=(",", ":"), sort_keys=True)}
+
+
+@contextmanager
+def refusals_of(data: Sequence[str]) -> Iterator[None]:
+    """Makes the refusal of a state name the files that were given, not arguments of a loader.
+
+    Raises:
+        StateMismatchError: As inside.
+    """
+    import penstock
+
+    try:
+        yield
+    except penstock.StateMismatchError as error:
+        what = re.split(r"\. (?:Use on_mismatch|Give )", str(error), maxsplit=1)[0]
+        what = what.removeprefix("this state is of another job: ")
+        if "dataset: " in what:
+            what = f"this state is of other files than {shown(*data)}: name those of the run ({what})"
+        else:
+            what = f"this state is of another run than {shown(*data)} tells: {what}"
+        raise penstock.StateMismatchError(what) from None
 
 
 _PACKING = (

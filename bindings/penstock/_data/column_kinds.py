@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from penstock._base.arguments import is_fraction, shown
+from penstock._base.arguments import index, is_fraction, shown
 from penstock._base.errors import InvalidArgumentError
 
 
@@ -103,6 +103,18 @@ class LossMask:
     field: str | None = None
     spans: Callable[[Any], Any] | None = None
 
+    def __post_init__(self) -> None:
+        """Refuses a function in the place of a field's name.
+
+        Raises:
+            InvalidArgumentError: `field` is a function.
+        """
+        if callable(self.field):
+            raise InvalidArgumentError(
+                f"LossMask(field={shown(self.field)}): a field's name is wanted; a function goes to spans=, "
+                "LossMask(spans=…)"
+            )
+
 
 @dataclass(frozen=True)
 class Labels:
@@ -196,11 +208,18 @@ class FillInTheMiddle:
     begin_of_document: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuses rates that cannot be; tokens are checked against the records of a loader.
+        """Refuses rates and sentinels that cannot be; a loader checks that its records can hold the sentinels.
 
         Raises:
-            InvalidArgumentError: a rate that is no number from 0 to 1.
+            InvalidArgumentError: a rate that is no number from 0 to 1; sentinels that are no three different integers
+                from 0 on.
         """
+        tokens = {name: getattr(self, name) for name in ("prefix", "middle", "suffix")}
+        for name, token in tokens.items():
+            index(f"FillInTheMiddle: {name}", token, 0, (1 << 63) - 1)
+        if len(set(tokens.values())) < len(tokens):
+            said = ", ".join(f"{name}={token}" for name, token in tokens.items())
+            raise InvalidArgumentError(f"FillInTheMiddle({said}): must be three different tokens")
         for name in ("rate", "spm_rate"):
             if not is_fraction(value := getattr(self, name)):
                 raise InvalidArgumentError(f"FillInTheMiddle({name}={shown(value)}): must be a number from 0 to 1")

@@ -262,14 +262,22 @@ def _span_functions(masks: list[LossMask], values: list[PerSpan], view: Any) -> 
     return SpanFunctions((view.dataset.path,), tuple(by_span), per_span)
 
 
+def _way_out(is_mask: bool) -> str:
+    other = ", or LossMask(field=…) with a field of 0 and 1 beside the tokens" if is_mask else ""
+    return f": make a dataset with penstock write or import and --metadata{other}"
+
+
 def _check_metadata(what: str, is_mask: bool, view: Any) -> None:
     """Refuses functions of metadata that the view does not read, or whose places in documents nobody knows."""
     dataset = view.dataset
     if dataset.spans == 0:
-        raise InvalidArgumentError(f"{what}: {dataset.path} has no spans, whose metadata it is a function of")
+        raise InvalidArgumentError(
+            f"{what}: {dataset.path} has no spans, whose metadata it is a function of{_way_out(is_mask)}"
+        )
     if dataset.codec in (None, "boundaries"):
         raise InvalidArgumentError(
             f"{what}: {dataset.path} has boundaries of documents and no metadata, which it is a function of"
+            f"{_way_out(is_mask)}"
         )
     if view.metadata is not True:
         raise InvalidArgumentError(

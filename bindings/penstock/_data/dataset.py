@@ -28,6 +28,7 @@ from penstock._data.spans import Metadata
 from penstock._data.stored_columns import names_of
 from penstock._data.token_documents import find as find_documents
 from penstock._data.view import View
+from penstock._data.view_arguments import tells_of_view
 from penstock._data.where import choose, refuse_words
 from penstock._data.window_view import WindowView, positive
 from penstock._places.paths import PathLike
@@ -71,6 +72,7 @@ class Dataset(Opened):
         twin = Dataset(self._native, self._reopen)
         return Features(functools.partial(_open_features, twin), self._native.features_fingerprint)
 
+    @tells_of_view(called="windows")
     def windows(
         self,
         window: int,
@@ -119,6 +121,7 @@ class Dataset(Opened):
         phase_window = 0 if phase is None else window
         return WindowView(self, metadata, names_of(columns), (), window, lookahead, phase_window, bounds)
 
+    @tells_of_view(called="documents")
     def documents(
         self,
         *,
@@ -154,6 +157,7 @@ class Dataset(Opened):
         dataset = self._told_by(end_of_document, begin_of_document)
         return DocumentView(dataset, metadata, names_of(columns), ())
 
+    @tells_of_view(called="packed")
     def packed(
         self,
         window: int,

@@ -110,9 +110,6 @@ def _spec(given: FillInTheMiddle, view: Any, seed: int) -> FillInTheMiddleSpec:
         return index(f"FillInTheMiddle: {name}", getattr(given, name), 0, min(most, (1 << 63) - 1))
 
     sentinels = {name: token(name) for name in _SENTINELS}
-    if len(set(sentinels.values())) < len(sentinels):
-        said = ", ".join(f"{name}={value}" for name, value in sentinels.items())
-        raise InvalidArgumentError(f"FillInTheMiddle({said}): must be three different tokens")
     stays = {side: None if getattr(given, side) is None else token(side) for side in _SIDES}
     bounds = _bounds(stays, view, field)
     for told in (bounds, view.dataset._bounds):  # of windows their own, of documents and packed rows their dataset's

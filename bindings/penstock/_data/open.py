@@ -13,6 +13,7 @@ import numpy.typing as npt
 from penstock import _native
 from penstock._base.arguments import one_of
 from penstock._base.errors import InvalidArgumentError, NotFoundError
+from penstock._base.unknown_arguments import tells_unknown
 from penstock._data import dtype as _dtype
 from penstock._data.cache import Cache
 from penstock._data.dataset import Dataset
@@ -38,7 +39,20 @@ _CHECKS = ("index", "all", "none")
 _MANIFEST = "dataset.json"
 _LOOKED_AT = 16  # token files whose first bytes are looked at: those of one call are of one kind
 
+_OF_VIEWS = "of the view that is made: dataset.windows({0}=…), dataset.documents({0}=…) or dataset.packed(W, {0}=…)"
+_OTHERS = {  # arguments of the views that are made next, and of loaders
+    **{name: f"it as an argument {_OF_VIEWS.format(name)}" for name in ("end_of_document", "begin_of_document")},
+    **dict.fromkeys(("window", "block_size", "seq_length", "lookahead"), "dataset.windows(window, lookahead=1)"),
+    "columns": f"it as an argument {_OF_VIEWS.format('columns')}",
+    "where": "dataset.where(condition)",
+    "packed": "dataset.packed(window)",
+    "documents": "dataset.documents()",
+    "batch_size": "penstock.Loader(view, batch_size)",
+    "mode": "nothing: datasets are opened to be read",
+}
 
+
+@tells_unknown(_OTHERS, "open")
 def open(
     path: PathLike,
     *more: PathLike,
@@ -90,8 +104,8 @@ def open(
         NotFoundError: no such file; a folder without manifest (says how to go on).
         IoError: a file cannot be looked at or read: no permission, a name too long, a loop of links, a broken disk.
         CorruptionError: a manifest or header that cannot be, a truncated file.
-        InvalidArgumentError: a type is needed and not given; kinds that differ; an .h5ad file that cannot be read in
-            place: dense, compressed columns, compressed; a cache of files that lie on this machine.
+        InvalidArgumentError: a type is needed and not given; bare files that are all empty; kinds that differ; an .h5ad
+            file that cannot be read in place: dense, compressed columns, compressed; a cache of files that lie on this machine.
         OSError: the folder `cache` cannot be written.
 
     Examples:
@@ -117,7 +131,10 @@ def open(
     _check_of_kind(kind, dtype, column, paths[0] if format is None and is_remote else None)
     _check_of_cells(kind, x, modality)
     opened_anew = tuple(absolute(each) for each in paths)
-    return _open_kind(kind, opened_anew, _descr(dtype), checks, kept, paths, column or "", x or "X", modality)
+    dataset = _open_kind(kind, opened_anew, _descr(dtype), checks, kept, paths, column or "", x or "X", modality)
+    if dataset.kind == "raw" and dataset.records == 0:
+        raise InvalidArgumentError(f"{dataset.path}: an empty file: copy it again, or leave it out")
+    return dataset
 
 
 def _only_kind(paths: Sequence[str | Address], format: str | None) -> str:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from penstock import _native
 from penstock._base.arguments import MOST, index, shown
 from penstock._base.errors import InvalidArgumentError
-from penstock._base.words import excerpt, quoted
+from penstock._base.words import counted, excerpt, quoted
 from penstock._data.loadable import Loadable, Resolve
 from penstock._data.view import View
 from penstock._load.mixture_file import read_mixture
@@ -365,7 +365,7 @@ class Mixture(Loadable):
         """Sources, stages and the end."""
         end = "" if self.run_end is None else f", end at {self.run_end:,}"
         steered = ", steered" if self.is_steered else ""
-        return f"Mixture({', '.join(self.names)}; {len(self.stages)} stages{end}{steered})"
+        return f"Mixture({', '.join(self.names)}; {counted(len(self.stages), 'stage')}{end}{steered})"
 
 
 def _again(sources: Any, stages: Any, caps: Any, epochs: Any, end: Any, group: Any, steered: Any) -> Mixture:

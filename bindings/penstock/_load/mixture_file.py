@@ -54,6 +54,8 @@ def _content(path: str) -> Any:
             raise InvalidArgumentError("a folder, and the JSON file of a mixture is wanted") from None
         except InvalidArgumentError:
             raise
+        except UnicodeDecodeError:
+            raise InvalidArgumentError("a token file or another one of bytes, not a mixture's JSON") from None
         except (ValueError, RecursionError) as error:
             raise InvalidArgumentError(f"no JSON: {error}") from None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from penstock._base.arguments import shown
 from penstock._base.errors import InvalidArgumentError
 from penstock._base.words import quoted
 from penstock._data.cell_forms import check_alike
@@ -19,7 +20,9 @@ def checked_sources(sources: Any) -> dict[str, View]:
         InvalidArgumentError: no views by names, or views that make no one array of each field.
     """
     if not isinstance(sources, Mapping) or not sources:
-        raise InvalidArgumentError(f"sources={sources!r:.80}: {{name: view}} is wanted, with at least one")
+        raise InvalidArgumentError(
+            f'sources: {{"web": view, …}} is wanted, at least one view by its name, not {shown(sources)}'
+        )
     for name, view in sources.items():
         if not isinstance(name, str) or not name or not _is_text(name):
             raise InvalidArgumentError(f"sources: {name!r} is no name: a text is wanted, without lone surrogates")

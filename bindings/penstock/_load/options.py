@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
-import functools
-import inspect
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, cast
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Literal, TypedDict
 
-from penstock._base.words import excerpt
+from penstock._base.unknown_arguments import tells_unknown
 from penstock._load.mixture_stages import Tokens
 
 if TYPE_CHECKING:
@@ -67,20 +64,6 @@ _OTHERS = {
     "sampler": "order=, or view.select(…)",
     "shuffle": 'order="uniform", which is the default, or "sequential"',
 }
-_Init = TypeVar("_Init", bound=Callable[..., None])
 
-
-def told_of_options(init: _Init) -> _Init:
-    """`init`, whose error for an argument that it does not have says which one is meant."""
-    names = list(inspect.signature(init).parameters)
-
-    @functools.wraps(init)
-    def checked(self: Any, *args: Any, **given: Any) -> None:
-        for name in given.keys() - set(names):
-            near = difflib.get_close_matches(name, names, 1, 0.8)
-            meant = _OTHERS.get(name) or (f"{near[0]}=" if near else "")
-            hint = f": use {meant}" if meant else f"; it has {', '.join(names[1:])}"
-            raise TypeError(f"{type(self).__name__} has no argument {excerpt(name)}={hint}")
-        init(self, *args, **given)
-
-    return cast(_Init, checked)
+# The error for an argument that a loader does not have says which one is meant.
+told_of_options = tells_unknown(_OTHERS)

@@ -12,6 +12,7 @@ from penstock._data.job_text import JobText
 from penstock._load.batch_sizes import global_size
 from penstock._load.growth import grown_job, growth, growth_words
 from penstock._load.job_arguments import JobArguments
+from penstock._load.mismatch import advised
 from penstock._load.resume import Resume, resumed
 from penstock._load.state import checked_state
 from penstock._native import Job
@@ -66,7 +67,7 @@ class Positioned:
         try:
             loaded = self._native.load(version, position, job, self._on_mismatch)
         except StateMismatchError as error:
-            raise StateMismatchError(f"{error}{growth(self._view, job)}") from None
+            raise StateMismatchError(f"{advised(str(error), job, self._job.all())}{growth(self._view, job)}") from None
         self._note_job()
         return resumed(self._native.job, loaded)
 

@@ -15,6 +15,7 @@ from penstock._data.job_text import state_of
 from penstock._load.batch_sizes import batch_sizes
 from penstock._load.job import Job
 from penstock._load.loader import Loader
+from penstock._load.mismatch import advised
 from penstock._load.mixture import SourceOrder
 from penstock._load.options import BatchSize, OnMismatch, Tail, Uneven
 from penstock._load.parallel import Balance, ContextParallel
@@ -187,7 +188,11 @@ class BatchDataset(IterableDataset[Any]):
 
     def _resume(self, job: Job, state: Mapping[str, Any], on_mismatch: str | None = None) -> Resume:
         version, position, text = checked_state(state)
-        return resumed(job._native, job._native.load(version, position, text, on_mismatch or self._on_mismatch))
+        try:
+            loaded = job._native.load(version, position, text, on_mismatch or self._on_mismatch)
+        except StateMismatchError as error:
+            raise StateMismatchError(advised(str(error), text, job._native.json)) from None
+        return resumed(job._native, loaded)
 
     def _job(self) -> Job:
         return Job(self._view, global_batch_size=self._sizes, skip=self._skip, **self._runs)

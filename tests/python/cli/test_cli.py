@@ -484,6 +484,14 @@ def test_show_and_info_find_the_documents_of_a_bare_file_by_a_token(tmp_path: Pa
     assert "occurs nowhere, so it tells no documents" in refused("info", *bare, "--end-of-document", 9, code=2)
 
 
+def test_info_shows_ids_of_the_first_tokens_by_which_a_wrong_type_is_seen(tmp_path: Path) -> None:
+    np.array([*range(50, 5000), 60_000], "u4").tofile(tmp_path / "t.bin")
+    right, wrong = ("info", tmp_path / "t.bin", "--dtype", "u4"), ("info", tmp_path / "t.bin", "--dtype", "u2")
+    assert re.search(r"token ids +50 to 4,145 in the first 4,096 tokens\n", run(*right).stdout)
+    assert re.search(r"token ids +0 to 2,097 in the first 4,096 tokens\n", run(*wrong).stdout)
+    assert run_json(*right)["first_tokens"] == {"count": 4096, "smallest": 50, "largest": 4145}
+
+
 def test_show_of_little_shows_what_there_is_and_no_control_characters(folder: Path, tmp_path: Path) -> None:
     assert run("show", folder / "short").stdout.startswith("window 0: 3 records, 1 span")
     none = folder / "none"

@@ -53,6 +53,11 @@ def test_commands(typed: str, meant: list[str]) -> None:
     assert nearest(typed, COMMANDS) == meant
 
 
+def test_names_of_other_tools_are_known(capsys: pytest.CaptureFixture[str]) -> None:
+    for name, meant in (("locate", "trace"), ("tokenize", "write"), ("merge", "combine")):
+        assert main([name]) == 2 and f"did you mean {meant!r}?" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("word", COMMANDS)
 def test_a_slip_in_a_command_is_understood(word: str) -> None:
     assert [slip for slip in slips(word) if slip not in COMMANDS and word not in nearest(slip, COMMANDS)] == []

@@ -276,7 +276,7 @@ def test_a_rank_has_its_own_rows(corpus, capsys):
 
 def test_ranks_that_do_not_divide_the_batch(corpus, capsys):
     arguments = (corpus.path, "--step", 2, "-b", 5, "--window", 24, "--world-size", 3)
-    assert 'give uneven="pad"' in refused(capsys, *arguments)
+    assert "give --uneven pad" in refused(capsys, *arguments)
     rows = traced(capsys, *arguments, "--uneven", "pad")["rows"]
     assert [(row["position"], row["rank"], row["row"]) for row in rows] == [
         (10, 0, 0), (11, 1, 0), (12, 2, 0), (13, 0, 1), (14, 1, 1),
@@ -356,7 +356,9 @@ def test_what_cannot_be_traced_is_said(tmp_path, corpus, capsys):
         state.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
         assert words in refused(capsys, corpus.path, "-b", 4, "--state", state)
     state.write_text(json.dumps(one))
-    assert "another job" in refused(capsys, tmp_path / "other", "-b", 4, "--state", state)
+    words = refused(capsys, tmp_path / "other", "-b", 4, "--state", state)
+    assert f"this state is of other files than {tmp_path / 'other'}: name those of the run (dataset: the state" in words
+    assert "on_mismatch" not in words
     for option in ("--window 24", "--seed 1", "--order uniform", "--skip 1:2", "--documents", "--end-of-document 0"):
         words = f"{option.split()[0]}: the state says it"
         assert words in refused(capsys, corpus.path, "--state", state, *option.split())

@@ -232,8 +232,8 @@ def test_datasets_and_views_without_what_is_asked_for(tmp_path):
     stream = token_stream(tmp_path / "stream", 50)[0]
     documents = compact(tmp_path / "compact", LENGTHS)[0]
     cases = [
-        (stream.windows(5), by_spans(), "has no spans"),
-        (stream.windows(5), quality(), "has no spans"),
+        (stream.windows(5), by_spans(), r"has no spans.*write or import and --metadata, or LossMask\(field=…\) with"),
+        (stream.windows(5), quality(), "has no spans.*: make a dataset with penstock write or import and --metadata$"),
         (stream.windows(5), "position_ids", r"PositionIds.*no spans.*windows\(…, end_of_document=…\)"),
         (stream.windows(5, lookahead=1), Labels(cross_document=False), r"no spans.*windows\(…, end_of_document=…\)"),
         (stream.windows(5, begin_of_document=3), PositionIds(3), "is 3, and the view was made with begin"),
@@ -251,6 +251,11 @@ def test_datasets_and_views_without_what_is_asked_for(tmp_path):
     for view, column, words in cases:
         refused(words, loader, view, columns=[column])
     refused("columns", penstock.Writer, tmp_path / "reserved", fields={"columns": "u2"}, metadata=None)
+
+
+def test_a_function_in_the_place_of_a_field_is_sent_to_spans() -> None:
+    with pytest.raises(penstock.InvalidArgumentError, match=r"a function goes to spans=, LossMask\(spans=…\)"):
+        LossMask(lambda metadata: metadata["answers"])  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -120,6 +120,13 @@ def test_sizes_and_dtypes_that_cannot_be(tmp_path, dtype: Any, words):
     refused(words, penstock.open, tmp_path / "a.bin", dtype=dtype, error=(penstock.CorruptionError, ValueError))
 
 
+def test_bare_files_that_are_all_empty_are_refused(tmp_path):
+    (tmp_path / "a.bin").touch()
+    refused(r"a\.bin: an empty file: copy it again", penstock.open, tmp_path / "a.bin", dtype="u2", error=ValueError)
+    TOKENS.tofile(tmp_path / "b.bin")
+    assert penstock.open(tmp_path / "a.bin", tmp_path / "b.bin", dtype="u2").records == len(TOKENS)
+
+
 def test_what_is_not_there_and_folders_of_others_are_refused_in_words(tmp_path):
     for path in ("none", "none/", "none.bin", "none.idx", "deep/none.npy"):
         refused("none", penstock.open, f"{tmp_path}/{path}", dtype="u2", error=FileNotFoundError)

@@ -40,6 +40,26 @@ def test_an_unknown_argument_says_which_one_is_meant(view: Any, name: str, meant
     assert meant in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda path: penstock.open(path, dtype="u2", end_of_document=0),
+         r"open has no argument end_of_document=: use .*dataset\.windows\(end_of_document=…\)"),
+        (lambda path: penstock.open(path, dtpye="u2"), "open has no argument dtpye=: use dtype="),
+        (lambda path: penstock.open(path, dtype="u2", window=4), r"use dataset.windows\(window, lookahead=1\)"),
+        (lambda path: penstock.open(path, dtype="u2").windows(block_size=4), "windows has no argument .*: use window="),
+        (lambda path: penstock.open(path, dtype="u2").windows(4, lookahaed=1), "use lookahead="),
+        (lambda path: penstock.open(path, dtype="u2").windows(4, shuffle=True), r"use it in penstock.Loader\(view, …"),
+        (lambda path: penstock.open(path, dtype="u2").windows(4, qqq=1), "windows has no argument qqq=; it has window"),
+        (lambda path: penstock.open(path, dtype="u2").documents(eos=0), "documents has no .*: use end_of_document="),
+        (lambda path: penstock.open(path, dtype="u2").packed(4, fitt="best"), "packed has no .*: use fit="),
+    ],
+)  # fmt: skip
+def test_open_and_views_say_which_argument_is_meant(view: Any, call: Any, said: str) -> None:
+    with pytest.raises(TypeError, match=said):
+        call(view.dataset.path)
+
+
 def test_what_is_nearly_a_state_says_so(view: Any) -> None:
     loader = penstock.Loader(view, 4)
     state = loader.state_dict()

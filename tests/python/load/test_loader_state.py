@@ -10,6 +10,7 @@ from typing import Any
 import penstock
 import pytest
 from _datasets import compact, raw_tokens
+from penstock.adapters.torch import BatchDataset
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 
@@ -65,6 +66,37 @@ def test_loading_says_where_it_resumes(view):
         assert str(resume) == "resumes at epoch 12, position 1,212, step 303"
         assert (resume.epoch, resume.position, resume.step) == (12, 1212, 303)
         assert next(loader).position == 1212
+
+
+@pytest.mark.parametrize(
+    ("saved", "now", "wanted"),
+    [
+        ({"seed": 1337}, {"seed": 7}, "Give seed=1337, or use"),
+        ({"window": 8, "lookahead": 1}, {"window": 16}, "Give windows(8, lookahead=1), or use"),
+        ({"order": "sequential"}, {}, 'Give order="sequential", or use'),
+        ({"order": penstock.orders.Blocks(4, 16), "seed": 3}, {"window": 5},
+         "Give order=orders.Blocks(4, 16, lanes=1) and windows(10, lookahead=0) and seed=3, or use"),
+        ({"order": "sequential"}, {"order": penstock.orders.Weighted([1.0] * 100)}, 'Give order="sequential", or use'),
+        ({"order": penstock.orders.Weighted([1.0] * 100)}, {"seed": 2}, ". Use"),
+        ({"seed": 2}, {"phase": "random"}, ". Use"),
+    ],
+)  # fmt: skip
+def test_a_refusal_says_first_which_arguments_are_those_of_the_state(view, saved, now, wanted):
+    def of(window: int = 10, lookahead: int = 0, phase: Any = None, **options: Any) -> penstock.Loader:
+        return make(view.dataset.windows(window, lookahead, phase=phase), **options)
+
+    with of(**saved) as one, of(**now) as other:
+        with pytest.raises(penstock.StateMismatchError) as error:
+            other.load_state_dict(one.state_dict())
+        assert wanted in str(error.value) and ("Give" in wanted) == ("Give" in str(error.value))
+        dataset = BatchDataset(other.view, batch_size=4, rank=0, world_size=1, **{"seed": 1, **options_of(now)})
+        with pytest.raises(penstock.StateMismatchError) as error:
+            dataset.load_state_dict(one.state_dict())
+        assert wanted in str(error.value)
+
+
+def options_of(given: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in given.items() if name in ("seed", "order")}
 
 
 def test_a_position_between_two_steps_of_the_new_batch_size_is_accepted_and_said(view):

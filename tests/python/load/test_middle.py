@@ -315,9 +315,6 @@ def test_other_seeds_and_epochs_draw_otherwise(corpus):
 
 BAD = [
     (FillInTheMiddle(70_000, MID, SUF), "prefix=70000: must be from 0 to 65,535"),
-    (FillInTheMiddle(PRE, -1, SUF), "middle=-1: must be from 0 to 65,535"),
-    (FillInTheMiddle(PRE, MID, "x"), "suffix='x': must be an integer"),
-    (FillInTheMiddle(PRE, MID, PRE), "must be three different tokens"),
     (FillInTheMiddle(PRE, MID, SUF, end_of_document=MID), "middle=202.*it is end_of_document, too"),
     (FillInTheMiddle(PRE, MID, SUF, sources={"code"}), "sources are of a penstock.Mixture; this is one view"),
 ]
@@ -337,6 +334,19 @@ BAD = [
 def test_a_rate_that_cannot_be_is_refused_when_the_column_is_made(rates, words):
     with pytest.raises(penstock.InvalidArgumentError, match=words):
         FillInTheMiddle(PRE, MID, SUF, **rates)
+
+
+@pytest.mark.parametrize(
+    ("sentinels", "words"),
+    [
+        ((PRE, -1, SUF), "FillInTheMiddle: middle=-1: must be from 0 to"),
+        ((PRE, MID, "x"), "FillInTheMiddle: suffix='x': must be an integer"),
+        ((1, 1, 2), r"FillInTheMiddle\(prefix=1, middle=1, suffix=2\): must be three different tokens"),
+    ],
+)
+def test_sentinels_that_cannot_be_are_refused_when_the_column_is_made(sentinels: Any, words: str) -> None:
+    with pytest.raises(penstock.InvalidArgumentError, match=words):
+        FillInTheMiddle(*sentinels)
 
 
 @pytest.mark.parametrize("given", [END, 300])

@@ -178,7 +178,7 @@ def test_what_cannot_be_is_refused_in_words(views, datasets):
         ("window of 'web' is 64, of 'code' 32", {**two, "code": code.windows(32, 1)}, [Stage()], {}),
         ("kind of 'web'", {**two, "code": code.documents()}, [Stage()], {}),
         ("is no view", {"web": web}, [Stage()], {}),
-        ("sources={}", {}, [Stage()], {}),
+        ("at least one view by its name, not {}", {}, [Stage()], {}),
         (r"sources: 'a\\ud800' is no name", {"a\ud800": views["web"]}, [Stage()], {}),
         ("at least one penstock.Stage", two, [], {}),
         ("documents have no window", documents, [Stage(), Stage(at=Tokens(5))], {}),
@@ -275,6 +275,12 @@ def test_a_file_describes_a_mixture(tmp_path: Path, datasets, views):
         (tmp_path / "bad.json").write_text(text)
         with pytest.raises(penstock.InvalidArgumentError, match=words):
             Mixture.from_file(tmp_path / "bad.json")
+    (tmp_path / "train.bin").write_bytes(b"\xd9\xff\xfe")
+    with pytest.raises(penstock.InvalidArgumentError, match=r"train\.bin: a token file or .* not a mixture's JSON"):
+        Mixture.from_file(tmp_path / "train.bin")
+    with pytest.raises(penstock.InvalidArgumentError, match=r'^sources: \{"web": view, …\} is wanted, .*, not \[Datas'):
+        Mixture(list(views.values()), [0.7, 0.3])  # type: ignore[arg-type,list-item]
+    assert repr(Mixture({"web": views["web"]}, [Stage()])) == "Mixture(web; 1 stage)"
     with pytest.raises(penstock.InvalidArgumentError, match="a folder, and the JSON file"):
         Mixture.from_file(tmp_path)
 

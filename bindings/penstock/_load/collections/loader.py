@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, get_args
 
 from penstock import _native
 from penstock._base.arguments import index, one_of
-from penstock._base.errors import InvalidArgumentError
+from penstock._base.errors import InvalidArgumentError, StateMismatchError
 from penstock._base.ranks import Mesh
 from penstock._base.ranks import resolve as resolve_rank
 from penstock._base.words import NoSampler, warn_over
@@ -23,6 +23,7 @@ from penstock._load.collections.planning import Planner, check_block, check_fetc
 from penstock._load.collections.reading import padded
 from penstock._load.job_arguments import job_of
 from penstock._load.locate import LocatedRow, batch_position, located, planned
+from penstock._load.mismatch import advised
 from penstock._load.options import BatchSize, OnMismatch, Tail, Uneven
 from penstock._load.orders import Order
 from penstock._load.orders import resolve as resolve_order
@@ -292,7 +293,11 @@ class CollectionLoader(NoSampler):
         """
         version, position, job = checked_state(state)
         with self._owner.alone():
-            resume = resumed(self._job, self._job.load(version, position, job, self._on_mismatch))
+            try:
+                loaded = self._job.load(version, position, job, self._on_mismatch)
+            except StateMismatchError as error:
+                raise StateMismatchError(advised(str(error), job, self._job_json)) from None
+            resume = resumed(self._job, loaded)
             self._move_to(resume.position)
         return resume
 
