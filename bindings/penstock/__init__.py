@@ -36,6 +36,7 @@ from penstock._data.batch import Batch
 from penstock._data.chosen_documents import ChosenDocuments
 from penstock._data.concatenate import concatenate
 from penstock._data.dataset import Dataset
+from penstock._data.duplicates import duplicates
 from penstock._data.features import Features
 from penstock._data.open import open
 from penstock._data.spans import Span
@@ -140,6 +141,7 @@ __all__ = [
     "commit",
     "concatenate",
     "convert",
+    "duplicates",
     "eval_loader",
     "export",
     "finished_shards",

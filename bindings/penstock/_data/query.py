@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from penstock import _native
 from penstock._base.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ TABLE = "documents"
 _READING = ("SELECT", "MULTI")  # MULTI is a PIVOT; EXPLAIN ANALYZE does what it explains
 _QUESTION = "a question is wanted, which has an answer and writes nothing: select …"
 DOCUMENT = "document"
+RECORDS = "records"
 _NO_COLUMN = re.compile(r"\bcount\s*\(\s*\*\s*\)", re.IGNORECASE)
 _ALL = re.compile(r"\*|\bcolumns\s*\(", re.IGNORECASE)
 _ROW = re.compile(
@@ -47,31 +49,32 @@ _COMMENT_EDGE = re.compile(r"/\*|\*/")
 
 
 def query(dataset: Dataset, sql: str) -> Any:
-    """The answer to a question about the table `documents`: the number of each, `document`, and its columns.
+    """The answer to a question about the table `documents`: the number of each, `document`, `records`, and its columns.
 
     Only columns whose names stand in the question are read (all of them for `*` and where no select list stands), and
-    nothing else of the dataset. A column that is itself called `document` is not in the table. Numbers that are
-    missing, NaN, are null, as in conditions. Only what reads is answered.
+    nothing else of the dataset. `records` is how many a document has, its tokens; a column of that name takes its
+    place, and one called `document` is not in the table. Numbers that are missing, NaN, are null, as in conditions.
+    Only what reads is answered.
 
     Args:
-        dataset: an opened dataset with columns.
+        dataset: an opened dataset with documents.
         sql: in DuckDB's dialect; a select without FROM is about `documents`.
 
     Returns:
         A pyarrow.Table.
 
     Raises:
-        InvalidArgumentError: the dataset has no columns, DuckDB does not understand, or it is no question.
+        InvalidArgumentError: the dataset has no documents, DuckDB does not understand, or it is no question.
         ModuleNotFoundError: duckdb or pyarrow is not installed.
     """
     import duckdb
 
-    if not dataset.columns:
+    own = _own(dataset)
+    if not dataset.columns and not own:
         raise InvalidArgumentError(
             f"{dataset.path}: it has no columns to be asked about: `penstock annotate` adds some{_of_metadata(dataset)}"
         )
-    names = [name for name in mentioned(sql, dataset.columns) if name.lower() != DOCUMENT]
-    table = _with_nulls(dataset.columns.to_arrow(names, document=True))
+    table = _table(dataset, mentioned(sql, [*own, *dataset.columns]))
     connection = duckdb.connect()
     try:
         connection.register(TABLE, table)
@@ -82,11 +85,32 @@ def query(dataset: Dataset, sql: str) -> Any:
             raise InvalidArgumentError(f"{sql:.80}: {_QUESTION}")
         return answer.to_arrow_table()
     except duckdb.Error as error:
-        there = ", ".join([DOCUMENT, *dataset.columns])
+        there = ", ".join([DOCUMENT, *own, *dataset.columns])
         hint = _of_metadata(dataset) if isinstance(error, duckdb.BinderException) else ""
         raise InvalidArgumentError(f"{error} (the table is {TABLE}, its columns are {there}{hint})") from None
     finally:
         connection.close()
+
+
+def _own(dataset: Dataset) -> list[str]:
+    """The column that the table has of documents' own: `records`, where they have some and no column is called so."""
+    names = {name.lower() for name in dataset.columns}
+    return [] if dataset.mode == "opaque" or dataset.layout == "ids" or RECORDS in names else [RECORDS]
+
+
+def _table(dataset: Dataset, names: list[str]) -> Any:
+    import pyarrow
+
+    columns = [name for name in names if name in dataset.columns and name.lower() != DOCUMENT]
+    count = len(dataset.documents(metadata=False)) if RECORDS in names or not dataset.columns else 0
+    if dataset.columns:
+        table = _with_nulls(dataset.columns.to_arrow(columns, document=True))
+    else:
+        table = pyarrow.table({DOCUMENT: np.arange(count, dtype=np.int64)})
+    if RECORDS in names and RECORDS not in columns:
+        lengths = _native.document_lengths(dataset._native, 0, count)
+        table = table.add_column(1, RECORDS, pyarrow.array(lengths.astype(np.int64)))
+    return table
 
 
 def _refuse_other_statements(connection: Any, sql: str) -> None:

@@ -10,8 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock._base.errors import InvalidArgumentError
+from penstock._data.duplicates import groups as grouped
+from penstock._data.duplicates import sums
+from penstock._data.reading import document_pieces
 from penstock._view.exhibit import Exhibit
-from penstock._view.reading import document_pieces
 from penstock._view.rows import Wanted, numbers
 
 MOST_DOCUMENTS = 20_000_000
@@ -21,8 +23,6 @@ _MOST_COMPARED = 1000  # documents of a group, against its first one
 _MOST_LISTED = 20
 _LONGEST = 1 << 22  # records of a document that is compared in full
 _SECONDS = 0.2
-_ODD = np.uint64(0x9E3779B97F4A7C15)
-_MULTIPLIER = np.uint64(0xD6E8FEB86659FD93)
 
 
 def duplicates(exhibit: Exhibit, wanted: Wanted) -> Generator[dict[str, Any]]:
@@ -50,7 +50,7 @@ def _found(exhibit: Exhibit, field: str, chosen: npt.NDArray[np.int64] | range) 
     for piece in document_pieces(exhibit.dataset, field, chosen, 0, 0, exhibit.first_record):
         assert piece.documents is not None
         rows = slice(piece.first, piece.first + len(piece.documents))
-        hashes[rows] += _sums(piece.tokens, piece.offsets, piece.begin)
+        hashes[rows] += sums(piece.tokens, piece.offsets, piece.begin)
         lengths[rows] += np.diff(piece.offsets)
         tokens += len(piece.tokens)
         now = time.monotonic()
@@ -62,19 +62,6 @@ def _found(exhibit: Exhibit, field: str, chosen: npt.NDArray[np.int64] | range) 
     yield {"groups": groups, **told, "documents": len(chosen), "seconds": time.monotonic() - begun}
 
 
-def _sums(tokens: npt.NDArray[Any], offsets: npt.NDArray[np.int64], begin: int) -> npt.NDArray[np.uint64]:
-    """A hash of each document, uint64: a sum over its tokens and their places, so that parts of one add up."""
-    starts = offsets[:-1]
-    places = np.arange(begin, begin + len(tokens), dtype=np.int64) - np.repeat(starts, np.diff(offsets))
-    mixed = (tokens.astype(np.uint64) + np.uint64(1)) * _MULTIPLIER + places.astype(np.uint64) * _ODD
-    mixed ^= mixed >> np.uint64(29)
-    mixed *= _MULTIPLIER
-    mixed ^= mixed >> np.uint64(32)
-    sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(mixed)])  # wraps, and so do differences
-    found: npt.NDArray[np.uint64] = sums[offsets[1:]] - sums[starts]
-    return found
-
-
 def _groups(
     exhibit: Exhibit,
     field: str,
@@ -83,12 +70,8 @@ def _groups(
     lengths: npt.NDArray[np.int64],
 ) -> tuple[list[dict[str, Any]], dict[str, int]]:
     """The largest groups of equal documents; how many there are, and documents beside the first of each."""
-    filled = np.flatnonzero(lengths)
-    empty = len(lengths) - len(filled)
-    order = filled[np.lexsort((lengths[filled], hashes[filled]))]  # stable: the first of a group is its least number
-    same = (hashes[order[1:]] == hashes[order[:-1]]) & (lengths[order[1:]] == lengths[order[:-1]])
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], same, [False]]).astype(np.int8)))
-    begins, ends = edges[::2], edges[1::2] + 1
+    empty = int((lengths == 0).sum())
+    order, begins, ends = grouped(hashes, lengths)
     largest = np.argsort(begins - ends, kind="stable")
     groups = []
     for at in largest[:_MOST_GROUPS].tolist():

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock._base.errors import InvalidArgumentError
+from penstock._data.reading import Piece, document_pieces, entries, stream_pieces
 from penstock._view.exhibit import Exhibit
-from penstock._view.reading import Piece, document_pieces, entries, stream_pieces
 from penstock._view.rows import Wanted, numbers
 
 MOST_HITS = 100

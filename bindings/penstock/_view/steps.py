@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from penstock._base.errors import InvalidArgumentError
+from penstock._data.reading import records
 from penstock._load.job import Job
 from penstock._view.exhibit import Exhibit
-from penstock._view.reading import records
 from penstock._view.rows import begun, lengths_of
 
 MOST_BATCH = 1 << 16

@@ -16,6 +16,7 @@ import pyarrow.parquet
 import pytest
 from _refused import refused
 from penstock._cli.main import main
+from penstock._data import duplicates
 from penstock._data.query import mentioned, query
 
 PLATES = [None if i % 5 == 0 else f"p{i % 3}" for i in range(200)]
@@ -103,7 +104,7 @@ def test_all_columns_are_there_without_a_select_list(path: Path) -> None:
     for file in path.rglob("stream.bin"):
         file.unlink()  # records are not read
     dataset = penstock.open(path)
-    there = ["document", *dataset.columns]
+    there = ["document", "records", *dataset.columns]
     for sql in ("from documents", "table documents"):
         assert query(dataset, sql).column_names == there
     for sql in ("summarize documents", "/* which? */ describe documents;"):
@@ -138,15 +139,15 @@ def test_from_is_added_to_a_select_alone(path: Path, sql: str, rows: list[int] |
 
 
 def test_a_question_that_cannot_be_is_refused(run: Any, path: Path, tmp_path: Path) -> None:
-    refused("its columns are document, plate", query, penstock.open(path), "select nothing from documents")
-    with penstock.Writer(tmp_path / "bare", {"t": "u1"}, "raw") as writer:
-        writer.append(b"", t=[1])
+    refused("its columns are document, records, plate", query, penstock.open(path), "select nothing from documents")
+    with penstock.Writer(tmp_path / "bare", None, "raw") as writer:
+        writer.append(metadata=b"")
     refused("no columns", query, penstock.open(tmp_path / "bare"), "select 1")
     with penstock.Writer(tmp_path / "hidden", {"t": "u1"}, "raw", columns={"document": "i4", "x": "i4"}) as writer:
         for x in 5, 6:
             writer.append(b"", t=[1], columns={"document": 9, "x": x})
     hidden = query(penstock.open(tmp_path / "hidden"), "from documents")
-    assert hidden.to_pylist() == [{"document": 0, "x": 5}, {"document": 1, "x": 6}]
+    assert hidden.to_pylist() == [{"document": 0, "records": 1, "x": 5}, {"document": 1, "records": 1, "x": 6}]
     assert "select it too" in run("query", path, "select plate", "--out", tmp_path / "x.npy", code=2)
 
 
@@ -284,3 +285,75 @@ def test_info_and_show_know_columns(run: Any, path: Path) -> None:
     window = json.loads(run("show", path, "0", "--window", "4", "--json"))["rows"][0]["spans"]
     assert [span["columns"]["plate"] for span in window] == [None, "p1"]
     assert 'plate="p1"' in run("show", path, "0", "--window", "4")
+
+
+def test_records_of_documents_are_in_the_table(run: Any, path: Path, tmp_path: Path) -> None:
+    repeated(tmp_path)
+    dataset = penstock.open(tmp_path / "r")
+    lengths = [len(row["token"]) for row in dataset.documents()]
+    assert query(dataset, "select records")["records"].to_pylist() == lengths
+    found = query(dataset, "select document where records > 10 and good")["document"].to_pylist()
+    assert found == [n for n, length in enumerate(lengths) if length > 10 and n % 3]
+    with penstock.Writer(tmp_path / "bare", {"token": "u2"}) as writer:  # no columns
+        writer.append(token=[1, 2])
+    assert query(penstock.open(tmp_path / "bare"), "from documents").to_pylist() == [{"document": 0, "records": 2}]
+    assert query(penstock.open(tmp_path / "bare"), "select count(*) as n").to_pylist() == [{"n": 1}]
+    penstock.annotate(tmp_path / "bare", {"Records": [7.5]})  # a column of that name is meant
+    assert query(penstock.open(tmp_path / "bare"), "select records").to_pylist() == [{"Records": 7.5}]
+    penstock.convert(path, tmp_path / "ids", "ids")  # where documents have no lengths
+    assert query(penstock.open(tmp_path / "ids"), "select count(*) as n where flag").to_pylist() == [{"n": 100}]
+
+
+def repeated(tmp_path: Path) -> list[int]:
+    """Writes documents of which some repeat another one; gives the numbers of those."""
+    rows = [np.random.default_rng(n % 11).integers(0, 50, n % 11 % 4 * 10) for n in range(60)]
+    with penstock.Writer(tmp_path / "r", {"token": "u2"}, columns={"good": "?"}, shard_size=900) as writer:
+        for n, row in enumerate(rows):
+            writer.append(token=row, columns={"good": n % 3 > 0})
+    return [n for n, row in enumerate(rows) if len(row) and n >= 11]
+
+
+@pytest.mark.parametrize("at_once", [1 << 22, 7])
+def test_duplicates_are_found_and_left_out(
+    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    monkeypatch.setattr(duplicates, "_COMPARED", at_once)
+    again = repeated(tmp_path)
+    out = tmp_path / "again.npy"
+    said = run("query", tmp_path / "r", "--duplicates", "--out", out)
+    assert f"{len(again)} documents that repeat another" in said and np.load(out).tolist() == again
+    assert json.loads(run("query", tmp_path / "r", "--duplicates", "--json"))["documents"] == again
+    run("convert", tmp_path / "r", "--without", out, "--out", tmp_path / "unique")
+    assert "0 documents that repeat" in run("query", tmp_path / "unique", "--duplicates")
+    assert penstock.duplicates(penstock.open(tmp_path / "r"), where="good").tolist() == [
+        n for n in again if n % 3 and any(m % 3 for m in range(n % 11, n, 11))
+    ]
+
+
+def test_documents_that_a_hash_takes_together_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    again = repeated(tmp_path)
+    monkeypatch.setattr(duplicates, "sums", lambda tokens, offsets, begin: np.zeros(len(offsets) - 1, np.uint64))
+    assert penstock.duplicates(penstock.open(tmp_path / "r")).tolist() == again
+
+
+def test_duplicates_of_no_ids_are_refused(run: Any, tmp_path: Path) -> None:
+    repeated(tmp_path)
+    for arguments, words in [
+        ((), "--duplicates"),
+        (("select 1", "--duplicates"), "--duplicates"),
+        (("select 1", "--where", "good"), "--duplicates"),
+        (("--duplicates", "--out", "again.csv"), "must end in .npy"),
+        (("select document", "--out", "k.txt"), "must end in .npy or .csv or .parquet"),
+    ]:
+        assert words in run("query", tmp_path / "r", *arguments, code=2)
+    with penstock.Writer(tmp_path / "f", {"x": "f4"}, "json") as writer:
+        writer.append(x=[1], metadata={})
+    assert "no field of ids" in run("query", tmp_path / "f", "--duplicates", code=2)
+
+
+def test_the_name_of_a_file_says_how_an_answer_is_written(run: Any, path: Path, tmp_path: Path) -> None:
+    sql = "select plate, count(*) as n group by plate order by n"
+    assert "4 rows" in run("query", path, sql, "--out", tmp_path / "a.csv")
+    assert "4 rows" in run("query", path, sql, "--out", tmp_path / "a.parquet")
+    rows = pyarrow.parquet.read_table(tmp_path / "a.parquet").to_pydict()
+    assert pyarrow.csv.read_csv(tmp_path / "a.csv")["n"].to_pylist() == rows["n"] and sum(rows["n"]) == 200

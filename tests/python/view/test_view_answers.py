@@ -15,7 +15,8 @@ import penstock
 import pytest
 from _datasets import LENGTHS, NUMBERS, compact, ids, opaque, raw_tokens
 from _views import ATTACK, ask, cells, get, lines, one_long, refusal, serving
-from penstock._view import exhibit, reading
+from penstock._data import reading
+from penstock._view import exhibit
 from penstock._view.sorting import order_of
 
 LANGUAGES = ("en", "de", None, "fr's")
