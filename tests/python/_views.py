@@ -73,7 +73,9 @@ def hostile(folder: Path) -> penstock.Dataset:
     with penstock.Writer(path, {"token": "u2"}, metadata="json", columns=columns) as writer:
         for number in range(6):
             writer.append(
-                token=np.arange(40) + number, metadata={ATTACK: ATTACK, "list": [ATTACK]}, columns={ATTACK: ATTACK}
+                token=np.arange(40) + number,
+                metadata={ATTACK: f"{ATTACK}!", "list": [ATTACK]},
+                columns={ATTACK: ATTACK},
             )
     return penstock.open(path)
 

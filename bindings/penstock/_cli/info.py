@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
@@ -10,7 +9,7 @@ import click
 from penstock._cli.command_help import Command
 from penstock._cli.data import data_options, open_data, sides_options, told_by_sides
 from penstock._cli.output import emit_json, emit_table, human_bytes, json_option
-from penstock._view.describe import describe, id_bytes
+from penstock._view.describe import describe, disk_bytes, id_bytes
 
 _LOOKED_AT = 4096  # tokens of bare files
 _EPILOG = """\b
@@ -62,7 +61,7 @@ def _rows(data: tuple[str, ...], dataset: Any, described: dict[str, Any]) -> lis
             rows.append(("token ids", f"{least} to {most} in the first {count} tokens"))
         rows.append(("record bytes", f"{described['record_bytes']:,}{of}"))
     rows.append(("shards", f"{len(dataset.shards):,}"))
-    rows.append(("on disk", human_bytes(_size(data, dataset, described))))
+    rows.append(("on disk", human_bytes(disk_bytes(data, dataset) or described["size_bytes"])))
     if described["columns"]:
         rows.append(("columns", ", ".join(f"{name} {kind}" for name, kind in described["columns"].items())))
     rows.append(("metadata", dataset.codec or "none"))
@@ -100,14 +99,3 @@ def _of_tokenizer(noted: dict[str, Any] | None) -> list[tuple[str, str]]:
     digest = noted.pop("hash", None)
     words += [f"{key} {value}" for key, value in noted.items()]
     return [("tokenizer", ", ".join(words)), *([("its hash", str(digest))] if digest else [])]
-
-
-def _size(data: tuple[str, ...], dataset: Any, described: dict[str, Any]) -> int:
-    """Bytes of all files of a dataset in one folder here, as `penstock write` counts them; else of the shards' data."""
-    from penstock._places.stores.location import location_of
-
-    folders = [Path(each) for each in location_of(data[0]).on_disk()] if len(data) == 1 else []
-    if dataset.kind != "penstock" or len(folders) != 1:
-        return int(described["size_bytes"])
-    parts = [folders[0], *(folders[0] / shard.name for shard in dataset.shards)]
-    return sum(path.stat().st_size for part in parts if part.is_dir() for path in part.iterdir() if path.is_file())

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from penstock._base.errors import Error, InvalidArgumentError
-from penstock._view import duplicates, rows, samples, search, sees, shares, steps
+from penstock._view import duplicates, matching, rows, samples, search, sees, shares, steps
 from penstock._view.exhibit import Exhibit
 from penstock._view.rows import Wanted
 
@@ -127,6 +127,14 @@ def _table(shown: Shown, query: Query) -> Any:
     return rows.page(shown.exhibit(query), _wanted(query), query.number("first", 0), query.number("count", 50))
 
 
+def _match(shown: Shown, query: Query) -> Any:
+    other = query.number("other", 0)
+    if other >= len(shown.exhibits):
+        raise InvalidArgumentError(f"there is no dataset {other}: there are {len(shown.exhibits)}")
+    place = query.text("column", ""), query.number("document", 0)
+    return matching.match(shown.exhibit(query), shown.exhibits[other], *place)
+
+
 def _sees(shown: Shown, query: Query) -> Any:
     middle = None
     if query.text("middle", "").strip():
@@ -198,6 +206,10 @@ ANSWERS: dict[str, Callable[[Shown, Query], Any]] = {
     "facts": lambda shown, query: shown.exhibit(query).facts,
     "row": _row,
     "table": _table,
+    "neighbours": lambda shown, query: rows.neighbours(
+        shown.exhibit(query), _wanted(query), query.number("document", 0)
+    ),
+    "match": _match,
     "sees": _sees,
     "step": _step,
     "shares": _shares,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from penstock._base.errors import Error
@@ -54,3 +55,14 @@ def _notices(data: tuple[str, ...]) -> list[str]:
 def id_bytes(layout: str | None) -> int:
     """Bytes of the hidden field that each record of the ids layout ends with."""
     return 4 if layout == "ids" else 0
+
+
+def disk_bytes(data: tuple[str, ...], dataset: Any) -> int | None:
+    """Bytes of all files of a dataset in one folder here, as `penstock write` counts them; None of others."""
+    from penstock._places.stores.location import location_of
+
+    folders = [Path(each) for each in location_of(data[0]).on_disk()] if len(data) == 1 else []
+    if dataset.kind != "penstock" or len(folders) != 1:
+        return None
+    parts = [folders[0], *(folders[0] / shard.name for shard in dataset.shards)]
+    return sum(path.stat().st_size for part in parts if part.is_dir() for path in part.iterdir() if path.is_file())

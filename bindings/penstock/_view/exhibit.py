@@ -19,7 +19,7 @@ from penstock._base.resources import memory_bytes
 from penstock._data.dataset import Dataset
 from penstock._data.view import View
 from penstock._view.decoder import Decoder
-from penstock._view.describe import describe
+from penstock._view.describe import describe, disk_bytes
 from penstock._view.records import cell_genes, field_table, ids_text, is_cells, span_json
 
 PART = 8192
@@ -30,6 +30,7 @@ NO_LENGTHS = "its documents are entries without records: they have no lengths"
 MOST_LENGTHS = 1 << 26
 """Documents whose lengths are held in memory, for filters and charts."""
 _MOST_SHARDS = 200  # that the page lists
+_MOST_FOLDERS = 4096  # of shards, whose files are counted before the page is drawn
 _MOST_EXAMPLE = 30  # characters of the category that a condition is shown with
 _KEPT = 8  # answers that are kept for the next question, …
 _KEPT_BYTES = 512 << 20  # … if their arrays together have no more than these, but for the last one
@@ -93,6 +94,7 @@ class Exhibit:
         refusal = self._documents_refusal
         return {
             **describe(self._data, self.dataset),
+            "disk_bytes": disk_bytes(self._data, self.dataset) if len(shards) <= _MOST_FOLDERS else None,
             "shard_list": [
                 {"name": each.name, "records": each.records, "documents": each.spans, "bytes": each.size_bytes}
                 for each in shards[:_MOST_SHARDS]

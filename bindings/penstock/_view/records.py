@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -35,15 +36,49 @@ def value_text(value: Any, longest: int = _LONGEST) -> str:
     return shortened(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str), longest)
 
 
-def pairs_of(span: Any, longest: int = _LONGEST) -> list[tuple[str, str]] | str | None:
-    """The metadata of a span: names and texts of an object's members, the text of anything else, None of nothing."""
+def pairs_of(
+    span: Any, columns: Mapping[str, Any], dataset: Any, longest: int = _LONGEST
+) -> list[tuple[str, str]] | str | None:
+    """The metadata of a span: names and texts of an object's members, the text of anything else, None of nothing.
+
+    Args:
+        span: of a batch with entries.
+        columns: its value of each column; members that say the same are left out.
+        dataset: whose columns they are.
+        longest: characters of a text.
+    """
     try:
         value = metadata_of(span)
     except Error as error:  # one entry that cannot be decoded leaves the others to be seen
         return str(error)
+    return _pairs(value, columns, dataset, longest)
+
+
+def _pairs(value: Any, columns: Mapping[str, Any], dataset: Any, longest: int) -> list[tuple[str, str]] | str | None:
     if isinstance(value, dict):
-        return [(str(name), value_text(each, longest)) for name, each in value.items()]
+        return [
+            (str(name), value_text(each, longest))
+            for name, each in value.items()
+            if name not in columns or not _is_repeated(each, dataset.columns[name], columns[name])
+        ]
     return None if value is None else value_text(value, longest)
+
+
+def _is_repeated(value: Any, column: Any, told: Any) -> bool:
+    """True where a column's value `told` says what the metadata say."""
+    if column._categories is not None:
+        return bool(value == (None if told < 0 else column._categories[int(told)]))
+    if len(column.shape) > 1:
+        return False
+    if value is None:
+        return bool(told != told)  # NaN stands for a value that is missing
+    if not isinstance(value, (bool, int, float)):
+        return False
+    with np.errstate(all="ignore"):
+        try:
+            return bool(column.dtype.type(value) == told or (value != value and told != told))
+        except OverflowError:  # an integer that the column cannot have
+            return False
 
 
 def span_json(span: Any, columns: dict[str, Any], dataset: Any) -> dict[str, Any]:
@@ -51,19 +86,14 @@ def span_json(span: Any, columns: dict[str, Any], dataset: Any) -> dict[str, Any
 
     Args:
         span: of a batch with entries.
-        columns: its value of each column.
+        columns: its value of each column; metadata that say the same are left out.
         dataset: whose columns they are.
     """
-    metadata: list[tuple[str, str]] | str | None
     problem = None
     try:
         value = metadata_of(span)
     except Error as error:  # one entry that cannot be decoded leaves the others to be seen
         value, problem = None, str(error)
-    if isinstance(value, dict):
-        metadata = [(str(name), value_text(each)) for name, each in value.items()]
-    else:
-        metadata = None if value is None else value_text(value)
     return {
         "shard": span.id.shard,
         "entry": span.id.entry,
@@ -72,7 +102,7 @@ def span_json(span: Any, columns: dict[str, Any], dataset: Any) -> dict[str, Any
         "begins": span.begins,
         "ends": span.ends,
         "offset": span.offset,
-        "metadata": metadata,
+        "metadata": _pairs(value, columns, dataset, _LONGEST),
         "problem": problem,
         "columns": [(name, cell_text(dataset.columns[name], value)) for name, value in columns.items()],
     }

@@ -125,6 +125,34 @@ def page(exhibit: Exhibit, wanted: Wanted, first: int, count: int) -> dict[str, 
     return {"count": len(found), "documents": exhibit.dataset.spans, "first": first, "rows": rows}
 
 
+def neighbours(exhibit: Exhibit, wanted: Wanted, document: int) -> dict[str, int | None]:
+    """The documents beside one in the order of the table.
+
+    Returns:
+        {"count": documents that are wanted, "place": of this one among them, "before", "after"}; None where there is
+        none.
+    """
+    found = numbers(exhibit, wanted)
+    place = _place_of(found, document, wanted)
+    before = after = None
+    if place is not None:
+        before = int(found[place - 1]) if place else None
+        after = int(found[place + 1]) if place + 1 < len(found) else None
+    return {"count": len(found), "place": place, "before": before, "after": after}
+
+
+def _place_of(found: npt.NDArray[np.int64] | range, document: int, wanted: Wanted) -> int | None:
+    if isinstance(found, range):
+        return found.index(document) if document in found else None
+    if document > np.iinfo(np.int64).max:
+        return None
+    if wanted == wanted.chosen:  # ascending
+        place = int(np.searchsorted(found, document))
+        return place if place < len(found) and found[place] == document else None
+    places = np.flatnonzero(found == document)
+    return int(places[0]) if len(places) else None
+
+
 def _rows(exhibit: Exhibit, which: npt.NDArray[np.int64]) -> list[dict[str, Any]]:
     dataset = exhibit.dataset
     names = list(dataset.columns)
@@ -151,7 +179,9 @@ def _rows(exhibit: Exhibit, which: npt.NDArray[np.int64]) -> list[dict[str, Any]
                 "document": number,
                 "length": length,
                 "columns": [cell_text(dataset.columns[name], values[at], _LONGEST) for name, values in columns.items()],
-                "metadata": pairs_of(batch.spans.of_row(at)[0], _LONGEST),
+                "metadata": pairs_of(
+                    batch.spans.of_row(at)[0], {name: each[at] for name, each in columns.items()}, dataset, _LONGEST
+                ),
                 "text": _beginning(exhibit, mine, length or 0),
             }
         )

@@ -279,7 +279,7 @@ def _hit(piece: Piece, row: int, places: tuple[int, int], texts: list[str]) -> d
 def _in_metadata(
     exhibit: Exhibit, text: str, any_case: bool, chosen: npt.NDArray[np.int64] | range, start: int
 ) -> Iterator[dict[str, Any]]:
-    pattern = re.compile(_alternatives(text, any_case, lambda each: [_utf8(each), _json_text(each).encode()]))
+    pattern = re.compile(_in_json(text, any_case))
     at = start
     for some, done in entries(exhibit.dataset, chosen, start, exhibit.first_record):
         for number, raw in some:
@@ -289,6 +289,13 @@ def _in_metadata(
                 said = dict(zip(("before", "text", "after"), parts, strict=True))
                 yield {"hit": {"document": number, "record": None, "records": 0, **said}, "next": at}
         yield {"done": done}
+
+
+def _in_json(text: str, any_case: bool) -> bytes:
+    """A pattern that finds a text in JSON, with or without blanks behind `:` and `,` there and here."""
+    parts = re.split(r"(?<=[:,])\s*", text)
+    found = [_alternatives(each, any_case, lambda one: [_utf8(one), _json_text(one).encode()]) for each in parts]
+    return b"[ \\t\\r\\n]*".join(found)
 
 
 def _json_text(text: str) -> str:

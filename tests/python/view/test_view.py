@@ -292,7 +292,7 @@ def test_each_answer_forbids_scripts_of_others(tmp_path: Path) -> None:
                 assert headers["Content-Type"] == "application/json"
             assert b"http://" not in body.replace(b"http://www.w3.org/2000/svg", b"") and b"https://" not in body
         span = ask(server, "row", window=40)["spans"][0]
-        assert span["columns"] == [[ATTACK, ATTACK]] and span["metadata"][0] == [ATTACK, ATTACK]
+        assert span["columns"] == [[ATTACK, ATTACK]] and span["metadata"][0] == [ATTACK, f"{ATTACK}!"]
 
 
 # ---- the command

@@ -481,7 +481,9 @@ def test_what_is_small_is_said_right(tab: Browser, tmp_path: Path) -> None:
         # A key that goes to a field goes to one in which one can type.
         show(tab, server)
         tab.until(f"{GRID}?.dataset.ready")
-        assert tab.do("document.getElementById('where').placeholder") == "no columns: penstock annotate adds them"
+        assert tab.do("document.getElementById('where').placeholder") == (
+            "no columns: penstock annotate DATA --from-metadata url,lang,score adds them"
+        )
         press(tab, "/")
         assert tab.do("document.activeElement.id") == "shortest"
         fill(tab, "filter", shortest="abc")

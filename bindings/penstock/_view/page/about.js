@@ -1,7 +1,7 @@
 // Charts of a dataset, its duplicates, shards, and what it says of itself.
 import { ask, filter, go, listen, note, wanted } from "./address.js";
 import { drawLengths, drawMost, drawRanks, drawShares } from "./charts.js";
-import { at, bytes, complain, counted, make, number, percent, table } from "./dom.js";
+import { at, bytes, complain, copy, counted, escaped, make, number, percent, quoted, table } from "./dom.js";
 import { openDocument } from "./documents.js";
 
 let facts = null;
@@ -21,7 +21,7 @@ export function showCharts(found, names) {
     charted = compared = "";
     stopTwins();
     at("twins").replaceChildren();
-    at("twins-bar").hidden = true;
+    at("twins-bar").hidden = at("twins-out").hidden = true;
     at("twins-said").textContent = facts.no_twins || "Documents with the same ids in the same order.";
     at("twins-go").disabled = Boolean(facts.no_twins);
     shared = "";
@@ -69,10 +69,10 @@ at("shares-of").addEventListener("change", () => go({ of: at("shares-of").value 
 // ---- the dataset
 
 function drawFacts() {
-  const [size, unit] = bytes(facts.size_bytes);
   const found = [["records", number(facts.records)],
     [facts.cells ? "cells" : facts.mode === "opaque" ? "entries" : "documents", number(facts.spans)],
-    ["shards", number(facts.shards)], ["size", size, unit], ["bytes a record", number(facts.record_bytes)],
+    ["shards", number(facts.shards)], ["data", ...bytes(facts.size_bytes)], ...(facts.disk_bytes ? [["on disk", ...bytes(facts.disk_bytes)]] : []),
+    ["bytes a record", number(facts.record_bytes)],
     ["kind", facts.kind, facts.layout ? `${facts.mode}, ${facts.layout}` : facts.mode]];
   if (facts.features !== undefined) found.splice(2, 0, ["features", number(facts.features)]);
   if (!facts.spans) found.splice(1, 1);
@@ -82,7 +82,7 @@ function drawFacts() {
     return make("div", {}, make("dt", { text: name }), shown);
   }));
   const size_of = (count) => bytes(count).join(" ");
-  table(at("shards"), ["name", "records", facts.cells ? "cells" : "documents", "size"], facts.shard_list.map((each) =>
+  table(at("shards"), ["name", "records", facts.cells ? "cells" : "documents", "data"], facts.shard_list.map((each) =>
     [each.name, number(each.records), number(each.documents), size_of(each.bytes)]), [1, 2, 3]);
   const listed = facts.shard_list.length;
   at("shards-of").textContent = listed < facts.shards ? `The first ${number(listed)} of ${number(facts.shards)}` : "";
@@ -188,6 +188,7 @@ async function lookForTwins() {
   at("twins-stop").disabled = at("twins-bar").hidden = false;
   at("twins-bar").value = 0;
   at("twins").replaceChildren();
+  at("twins-out").hidden = true;
   at("twins-said").textContent = "comparing…";
   try {
     await listen("duplicates", filter(false), mine.signal, (line) => {
@@ -209,8 +210,10 @@ function drawTwins(line) {
   at("twins-bar").value = 1;
   const share = line.documents ? ` (${percent(line.extra, line.documents)} of ${number(line.documents)})` : "";
   const empty = line.empty ? ` · ${counted(line.empty, "document")} without records` : "";
+  const few = line.groups.length < line.count;
+  const listed = few ? ` · below, the ${number(line.groups.length)} largest groups of ${number(line.count)}` : "";
   at("twins-said").textContent = line.count === 0 ? `No two of ${counted(line.documents, "document")} are equal${empty}` :
-    `${counted(line.extra, "document")} ${line.extra === 1 ? "repeats" : "repeat"} another one${share}, in ${counted(line.count, "group")}${empty}`;
+    `${counted(line.extra, "document")} ${line.extra === 1 ? "repeats" : "repeat"} another one${share}, in ${counted(line.count, "group")}${listed}${empty}`;
   table(at("twins"), ["times", "records", "documents"], line.groups.map((group) => {
     const cell = make("td", { class: "documents" });
     for (const each of group.documents) {
@@ -221,7 +224,20 @@ function drawTwins(line) {
     if (group.count > group.documents.length) cell.append(`and ${number(group.count - group.documents.length)} more`);
     return [number(group.count), number(group.length), cell];
   }), [0, 1]);
+  drawTwinsOut(line.count > 0);
   at("twins").dataset.ready = String(line.count);
+}
+
+/** The commands that leave duplicates out. */
+function drawTwinsOut(some) {
+  at("twins-out").hidden = !some || facts.kind !== "penstock";
+  if (at("twins-out").hidden) return;
+  const data = quoted(facts.path);
+  const of = is_filtered() ? ", of all documents: the filter is not applied" : "";
+  at("twins-how").textContent = `A dataset without them, but for the first of each group${of}`;
+  const commands = `penstock query ${data} --duplicates --out dups.npy\npenstock convert ${data} --without dups.npy --out NEW`;
+  at("twins-commands").textContent = escaped(commands);
+  at("twins-copy").onclick = (event) => copy(event.target, commands);
 }
 
 at("twins-go").addEventListener("click", () => {

@@ -8,6 +8,7 @@ const PAGE = 50; // rows of one question
 const TALLEST = 8_000_000;
 const MOST_PAGES = 40; // that are kept
 const MOST_KEYS = 8; // of metadata that have a column
+const BEGINS = 300; // pixels of the beginning of a document
 
 let facts = null;
 let query = ""; // which the pages are of
@@ -83,15 +84,33 @@ function drawHead() {
   const cells = [cell(noun(), "document", { class: "number" })];
   if (facts.mode !== "opaque") cells.push(cell(facts.cells ? "genes" : "records", "length", { class: "number" }));
   for (const each of facts.column_list) {
-    const isNumber = !each.category && each.sorts && each.kind !== "b";
-    cells.push(cell(each.name, each.sorts ? `column.${each.name}` : null, { class: isNumber ? "number" : "column" }));
+    cells.push(cell(each.name, each.sorts ? `column.${each.name}` : null, { class: is_number(each) ? "number" : "column" }));
   }
-  for (const key of keys) cells.push(cell(key || "metadata", null, { class: "meta", title: "metadata" }));
+  for (const key of keys) cells.push(cell(key || "metadata", null, { class: "meta", title: facts.column_list.some((each) => each.name === key) ? "metadata, where its column says something else" : "metadata" }));
   if (facts.mode !== "opaque") cells.push(cell(facts.cells ? "genes by number" : "begins with", null, { class: "begins" }));
   head.replaceChildren(make("tr", {}, ...cells));
-  at("sorted").textContent = sort === "document" && !down ? "" :
+  at("sorted").textContent = sortWords();
+  fit(keys.length);
+}
+
+/** The order of the table in words; empty where it is the dataset's. */
+export function sortWords() {
+  const sort = wanted("sort", "document");
+  const down = wanted("descending") === "1";
+  return sort === "document" && !down ? "" :
     `sorted by ${sort === "length" ? "records" : sort.replace(/^column\./, "")}, ${down ? "largest" : "smallest"} first`;
 }
+
+/** Texts of columns and metadata take what leaves the beginnings of the documents in sight, but for narrow screens. */
+function fit(metadata) {
+  const texts = metadata + facts.column_list.filter((each) => !is_number(each)).length;
+  const numbers = 2 + facts.column_list.filter(is_number).length;
+  const free = (grid.clientWidth - 100 * numbers - BEGINS) / Math.max(texts, 1);
+  const widest = grid.clientWidth < 700 ? 160 : Math.min(Math.max(Math.floor(free), 84), 220);
+  grid.style.setProperty("--widest", `${widest}px`);
+}
+
+const is_number = (column) => !column.category && column.sorts && column.kind !== "b";
 
 function sortBy(by, isMine, down) {
   // Upwards, downwards, not at all.
@@ -152,8 +171,7 @@ function line(place, row) {
   made.append(make("td", { class: "number", text: number(row.document) }));
   if (row.length !== null) made.append(make("td", { class: "number", text: number(row.length) }));
   row.columns.forEach((text, column) => {
-    const { category, sorts, kind } = facts.column_list[column];
-    made.append(make("td", { text, class: !category && sorts && kind !== "b" ? "number" : "column" }));
+    made.append(make("td", { text, class: is_number(facts.column_list[column]) ? "number" : "column" }));
   });
   const metadata = new Map(Array.isArray(row.metadata) ? row.metadata : row.metadata === null ? [] : [["", row.metadata]]);
   for (const key of keys) made.append(make("td", { class: "meta", text: metadata.get(key) ?? "" }));
@@ -218,6 +236,11 @@ export function documentKey(key) {
   return true;
 }
 
+function resized() {
+  fit(keys.length);
+  draw();
+}
+
 grid.addEventListener("scroll", scrolled);
 body.addEventListener("click", (event) => {
   if (String(getSelection())) return; // text was marked, not a row chosen
@@ -225,4 +248,4 @@ body.addEventListener("click", (event) => {
   if (place !== undefined) open(Number(place));
 });
 at("random").addEventListener("click", () => openRandom().catch(complain));
-new ResizeObserver(() => facts && count && !grid.closest("[hidden]") && draw()).observe(grid);
+new ResizeObserver(() => facts && count && !grid.closest("[hidden]") && resized()).observe(grid);

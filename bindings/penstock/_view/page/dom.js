@@ -69,6 +69,21 @@ export function visible(text) {
   return text.replaceAll(" ", "␣").replaceAll("\n", "⏎").replaceAll("\t", "⇥").replaceAll("\r", "␍");
 }
 
+/** A word of a shell's command: in quotes where it needs them. */
+export const quoted = (text) => (/^[\w./:@%+=,-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
+
+/** Copies a text; the button says so for a moment, or `otherwise` where the browser does not let it. */
+export async function copy(button, text, otherwise = "Mark it, and copy that") {
+  const name = (button.dataset.name ??= button.textContent);
+  try {
+    await navigator.clipboard.writeText(text);
+    button.textContent = "Copied";
+  } catch {
+    button.textContent = otherwise;
+  }
+  setTimeout(() => (button.textContent = name), 2000);
+}
+
 /** What was typed as a number, without separators. */
 export const whole = (input) => input.value.trim().replaceAll(/[,_\s]/g, "");
 

@@ -3,7 +3,7 @@ import { resizeCharts, showCharts } from "./about.js";
 import { ask, go, onChange, state, wanted } from "./address.js";
 import { resizeCompare, showCompare } from "./compare.js";
 import { documentKey, openRandom, showDocuments } from "./documents.js";
-import { at, bytes, complain, counted, escaped, make, table, whole } from "./dom.js";
+import { at, bytes, complain, copy, counted, escaped, make, table, whole } from "./dom.js";
 import { showSearch, stop } from "./find.js";
 import { readKey, showRow } from "./read.js";
 import { showStep } from "./step.js";
@@ -54,7 +54,8 @@ function drawHead() {
   document.title = `${facts.path} · penstock view`;
   const documents = facts.cells ? "cell" : facts.mode === "opaque" ? "entry" : "document";
   const parts = [facts.spans ? counted(facts.spans, documents) : "", facts.records ? counted(facts.records, "record") : "",
-    counted(facts.shards, "shard"), bytes(facts.size_bytes).join(" ")];
+    counted(facts.shards, "shard"), `${bytes(facts.size_bytes).join(" ")} of data`,
+    facts.disk_bytes ? `${bytes(facts.disk_bytes).join(" ")} on disk` : ""];
   at("summary").textContent = parts.filter(Boolean).join(" · ");
   const notes = [facts.tokenizer_note, ...facts.notices].filter(Boolean);
   at("note").hidden = notes.length === 0;
@@ -75,7 +76,7 @@ function example() {
     const value = each.example === null ? "a" : each.example.replaceAll("'", "''");
     return each.category ? `${name} = '${value}'` : each.kind === "b" ? name : `${name} > 1`;
   });
-  return words.length ? words.join(" and ") : "no columns: penstock annotate adds them";
+  return words.length ? words.join(" and ") : "no columns: penstock annotate DATA --from-metadata url,lang,score adds them";
 }
 
 function drawTab(shown) {
@@ -108,19 +109,10 @@ at("dataset").addEventListener("change", () => {
 at("tabs").addEventListener("click", (event) => {
   if (event.target.dataset.tab) go({ tab: event.target.dataset.tab });
 });
+const copyLink = () => copy(at("copy"), location.href, "Copy it from the address bar");
 at("copy").addEventListener("click", copyLink);
 at("help").addEventListener("click", help);
 
-async function copyLink() {
-  const button = at("copy");
-  try {
-    await navigator.clipboard.writeText(location.href);
-    button.textContent = "Copied";
-  } catch {
-    button.textContent = "Copy it from the address bar";
-  }
-  setTimeout(() => (button.textContent = "Copy link"), 2000);
-}
 
 const KEYS = [
   ["1 … 6", "documents, read, search, steps, charts, compare"], ["/", "type a condition, or what to search"],

@@ -1,6 +1,7 @@
 // The page of one window or document: where it is, how to go on from it, and the forms in which it is shown.
-import { ask, documentPlace, go, place, state } from "./address.js";
-import { at, counted, make, number, whole } from "./dom.js";
+import { ask, documentPlace, filter, go, place, state, wanted as said } from "./address.js";
+import { sortWords } from "./documents.js";
+import { at, complain, counted, escaped, make, number, whole } from "./dom.js";
 import { drawRow, formsOf } from "./reader.js";
 import { drawTraining } from "./training.js";
 
@@ -8,6 +9,8 @@ let facts = null;
 let row = null; // that is shown
 let shown = ""; // the question that it answers
 let asked = 0; // number of the latest question: answers to earlier ones are dropped
+let through = null; // the question for the document's place in the table; null where the dataset's order is gone through
+let around = null; // its answer, which is on its way
 
 const toIndex = (index) => go(place({ index }));
 const toPosition = (position) => go(place({ position }));
@@ -38,6 +41,7 @@ export async function showRow(found) {
       row = answer;
       shown = JSON.stringify(asks);
     }
+    goThrough();
     await draw(wanted, () => mine === asked);
   } catch (error) {
     if (mine !== asked) return;
@@ -59,7 +63,7 @@ function drawNoRow(wanted) {
   at("row-title").textContent = at("row-place").textContent = "";
   at("content").replaceChildren();
   at("spans").replaceChildren();
-  at("forms").hidden = at("parts").hidden = at("training").hidden = true;
+  at("forms").hidden = at("parts").hidden = at("training").hidden = at("through").hidden = true;
   drawKinds();
   const kind = wanted.get("kind") ?? firstKind();
   for (const button of at("kinds").children) button.setAttribute("aria-pressed", button.dataset.kind === kind);
@@ -109,6 +113,8 @@ async function draw(wanted, isCurrent) {
   at("previous").disabled = row.index === 0;
   at("next").disabled = row.index + 1 >= row.count;
   at("earlier").disabled = row.position === "0";
+  if (through === null) drawThrough(null);
+  else around.then((found) => isCurrent() && drawThrough(found), () => isCurrent() && drawThrough(null));
   drawParts(form);
   at("training").hidden = form !== "training";
   if (form === "training") {
@@ -149,15 +155,55 @@ function drawParts(form) {
   at("part-after").onclick = () => go({ part: part + 1 });
 }
 
+/** Asks where the document stands in the table, if the table is filtered or sorted. */
+function goThrough() {
+  const query = { ...filter(), document: row.index };
+  const now = row.kind === "document" && Object.keys(query).length > 2 ? JSON.stringify(query) : null;
+  if (now === through) return;
+  through = now;
+  around = now && ask("neighbours", query);
+  delete at("reader").dataset.through;
+  around?.catch((error) => through === now && complain(error));
+}
+
+const NAMES = { before: "The one before it in", after: "The one after it in" };
+
+/** Says where the document stands in the table, once that is known. */
+function drawThrough(found) {
+  const is_in = found !== null && found.place !== null;
+  for (const [id, which, key] of [["previous", "before", "left"], ["next", "after", "right"]]) {
+    if (is_in) at(id).disabled = found[which] === null;
+    at(id).title = `${NAMES[which]} the ${is_in ? "table" : "dataset"} (${key} arrow)`;
+  }
+  at("through").hidden = found === null;
+  if (found === null) return;
+  const lengths = said("shortest") || said("longest") ? `${said("shortest", "0")} to ${said("longest", "any number of")} records` : "";
+  const of = [said("where"), lengths, sortWords()].filter(Boolean).join(" · ");
+  at("through-said").textContent = escaped(is_in ? `${number(found.place + 1)} of ${number(found.count)} in the table: ${of}` :
+    `Not among the ${number(found.count)} of the table: ${of}.`);
+  at("through-all").textContent = facts.cells ? "All cells" : "All documents";
+  at("reader").dataset.through = is_in ? String(found.place) : "none";
+}
+
 // ---- what the user does
 
-const step = (by) => row && row.index + by >= 0 && row.index + by < row.count && toIndex(row.index + by);
+async function step(by) {
+  const from = row;
+  const found = await around?.catch(() => null);
+  if (row === null || row !== from) return;
+  const is_in = found && found.place !== null;
+  const next = is_in ? (by < 0 ? found.before : found.after) : row.index + by;
+  if (next !== null && next >= 0 && next < row.count) toIndex(next);
+}
+
 const move = (by) => row && BigInt(row.position) + by >= 0n && toPosition(String(BigInt(row.position) + by));
 
 at("previous").addEventListener("click", () => step(-1));
 at("next").addEventListener("click", () => step(1));
 at("earlier").addEventListener("click", () => move(-1n));
 at("later").addEventListener("click", () => move(1n));
+at("through-all").addEventListener("click", () =>
+  go({ where: "", shortest: "", longest: "", sort: "", descending: "", at: "" }));
 at("search").addEventListener("submit", (event) => {
   event.preventDefault();
   const wanted = place({ window: whole(at("window")) });

@@ -82,7 +82,8 @@ function draw(found, mixture) {
 function documentsOf(row, mixture) {
   const cell = make("td", { class: "documents" });
   const dataset = mixture.path === null ? wanted("dataset", "0") : String(row.source);
-  const there = { tab: "read", dataset };
+  const other = dataset === wanted("dataset", "0") ? {} : { where: "", shortest: "", longest: "", sort: "", descending: "" };
+  const there = { tab: "read", dataset, ...other };
   for (const span of row.spans) {
     if (span.document === null) continue;
     const from = span.offset ? ` from record ${number(span.offset)} on` : "";
