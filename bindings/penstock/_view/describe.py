@@ -65,4 +65,4 @@ def disk_bytes(data: tuple[str, ...], dataset: Any) -> int | None:
     if dataset.kind != "penstock" or len(folders) != 1:
         return None
     parts = [folders[0], *(folders[0] / shard.name for shard in dataset.shards)]
-    return sum(path.stat().st_size for part in parts if part.is_dir() for path in part.iterdir() if path.is_file())
+    return int(sum(path.stat().st_size for part in parts if part.is_dir() for path in part.iterdir() if path.is_file()))

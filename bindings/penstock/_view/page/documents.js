@@ -8,7 +8,7 @@ const PAGE = 50; // rows of one question
 const TALLEST = 8_000_000;
 const MOST_PAGES = 40; // that are kept
 const MOST_KEYS = 8; // of metadata that have a column
-const BEGINS = 300; // pixels of the beginning of a document
+const WIDEST = 220; // pixels of a text of a column
 
 let facts = null;
 let query = ""; // which the pages are of
@@ -51,6 +51,7 @@ export async function showDocuments(found) {
   drawHead();
   at("spacer").style.height = `${Math.min(count * ROW + head.offsetHeight + 4, TALLEST)}px`;
   goTo(begin);
+  fit();
 }
 
 const noun = () => (facts.cells ? "cell" : facts.mode === "opaque" ? "entry" : "document");
@@ -90,7 +91,6 @@ function drawHead() {
   if (facts.mode !== "opaque") cells.push(cell(facts.cells ? "genes by number" : "begins with", null, { class: "begins" }));
   head.replaceChildren(make("tr", {}, ...cells));
   at("sorted").textContent = sortWords();
-  fit(keys.length);
 }
 
 /** The order of the table in words; empty where it is the dataset's. */
@@ -101,13 +101,14 @@ export function sortWords() {
     `sorted by ${sort === "length" ? "records" : sort.replace(/^column\./, "")}, ${down ? "largest" : "smallest"} first`;
 }
 
-/** Texts of columns and metadata take what leaves the beginnings of the documents in sight, but for narrow screens. */
-function fit(metadata) {
-  const texts = metadata + facts.column_list.filter((each) => !is_number(each)).length;
-  const numbers = 2 + facts.column_list.filter(is_number).length;
-  const free = (grid.clientWidth - 100 * numbers - BEGINS) / Math.max(texts, 1);
-  const widest = grid.clientWidth < 700 ? 160 : Math.min(Math.max(Math.floor(free), 84), 220);
-  grid.style.setProperty("--widest", `${widest}px`);
+/** Makes long texts of columns and metadata narrower, until the beginnings of the documents are in sight. */
+function fit() {
+  grid.style.setProperty("--widest", `${WIDEST}px`);
+  const over = grid.scrollWidth - grid.clientWidth;
+  const wide = [...head.querySelectorAll(".column, .meta")].filter((each) => each.offsetWidth >= WIDEST - 1).length;
+  if (over <= 0 || !wide) return;
+  const least = grid.clientWidth < 700 ? 160 : 84;
+  grid.style.setProperty("--widest", `${Math.max(WIDEST - Math.ceil(over / wide), least)}px`);
 }
 
 const is_number = (column) => !column.category && column.sorts && column.kind !== "b";
@@ -237,8 +238,8 @@ export function documentKey(key) {
 }
 
 function resized() {
-  fit(keys.length);
   draw();
+  fit();
 }
 
 grid.addEventListener("scroll", scrolled);

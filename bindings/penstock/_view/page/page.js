@@ -118,7 +118,7 @@ const KEYS = [
   ["1 … 6", "documents, read, search, steps, charts, compare"], ["/", "type a condition, or what to search"],
   ["r", "a random document that the filter chooses"], ["c", "copy a link to what is shown"], ["?", "these keys"],
   ["↑ ↓ · j k", "in the table: the row before, the next"], ["Page ↑ ↓, Home, End", "in the table: further"],
-  ["Enter", "in the table: open the document"], ["← →", "reading: the window or document before, the next"],
+  ["Enter", "in the table: open the document"], ["← →", "reading: the window or document before, the next; in the table's order where it is filtered or sorted"],
 ];
 
 function help() {
