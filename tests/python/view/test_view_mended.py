@@ -258,11 +258,13 @@ def test_the_page_says_how_duplicates_are_left_out(tab: Browser, tmp_path: Path)
             f"penstock query {data} --duplicates --out dups.npy\npenstock convert {data} --without dups.npy --out NEW"
         ]
         assert texts(tab, "#twins-how") == ["A dataset without them, but for the first of each group"]
-        # Ten groups are all there, and the commands are of all documents.
-        show(tab, server, tab="charts", twins=1, dataset=1, where="stars >= 0")
+        # Ten groups are all there, and the commands have the condition, not the lengths.
+        show(tab, server, tab="charts", twins=1, dataset=1, where="stars >= 0 and url != 'x'", shortest=1)
         tab.until("document.getElementById('twins').dataset.ready === '10'")
         assert "largest" not in texts(tab, "#twins-said")[0]
-        assert texts(tab, "#twins-how")[0].endswith("of all documents: the filter is not applied")
+        assert texts(tab, "#twins-how")[0].endswith("of documents of any number of records: that filter is not applied")
+        wanted = r"'stars >= 0 and url != '\''x'\'''"
+        assert f" --duplicates --where {wanted} --out " in texts(tab, "#twins-commands")[0]
         show(tab, server, tab="charts", twins=1, dataset=1, where="stars < 0")
         tab.until("document.getElementById('twins').dataset.ready === '0'")
         assert tab.do("document.getElementById('twins-out').hidden")

@@ -233,9 +233,10 @@ function drawTwinsOut(some) {
   at("twins-out").hidden = !some || facts.kind !== "penstock";
   if (at("twins-out").hidden) return;
   const data = quoted(facts.path);
-  const of = is_filtered() ? ", of all documents: the filter is not applied" : "";
+  const where = wanted("where") ? ` --where ${quoted(wanted("where"))}` : "";
+  const of = wanted("shortest") || wanted("longest") ? ", of documents of any number of records: that filter is not applied" : "";
   at("twins-how").textContent = `A dataset without them, but for the first of each group${of}`;
-  const commands = `penstock query ${data} --duplicates --out dups.npy\npenstock convert ${data} --without dups.npy --out NEW`;
+  const commands = `penstock query ${data} --duplicates${where} --out dups.npy\npenstock convert ${data} --without dups.npy --out NEW`;
   at("twins-commands").textContent = escaped(commands);
   at("twins-copy").onclick = (event) => copy(event.target, commands);
 }
