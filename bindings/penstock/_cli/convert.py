@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import click
@@ -22,6 +23,8 @@ from penstock._cli.output import json_option, progress
 from penstock._cli.report import report_new
 from penstock._places.remote import shown
 
+_LIST = re.compile(r"(0|[1-9]\d*)(,(0|[1-9]\d*))+")
+_THOUSANDS = re.compile(r"[1-9]\d{0,2}(,\d{3})+")
 _EPILOG = """\b
 Examples:
   penstock convert corpus/ --layout ids --out corpus-ids/
@@ -48,8 +51,8 @@ Examples:
     "--without",
     multiple=True,
     metavar="N|SHARD/ENTRY|FILE.npy",
-    help="Leave out the document of this number, or of this name, as trace prints it (00000/2,855); or those that "
-    "`penstock query --out FILE.npy` found. May be repeated. Default: none.",
+    help="Leave out the document of this number, those of a list such as 300,305, that of this name, as trace prints it "
+    "(00000/2,855); or those that `penstock query --out FILE.npy` found. May be repeated. Default: none.",
 )
 @out_or_bucket_option
 @workers_option
@@ -70,14 +73,34 @@ def command(
     """
     import penstock
 
-    if (layout is None) == (where is None and not without):
+    if layout is not None and (where is not None or without):
+        raise click.UsageError("one run does one of them: leave documents out first, then give --layout to the result")
+    if layout is None and where is None and not without:
         raise click.UsageError("what is converted: give --layout; or --where or --without, to leave documents out")
-    given["without"] = [number for each in without for number in _numbers(each, data)]
+    given["without"] = [number for each in _separated(without, data) for number in _numbers(each, data)]
     refuse_existing(out, given["resume"] or given["overwrite"])
     given["workers"] = workers_of(given)
     with named_by_user((data,)), progress(f"converting {shown(data)}", as_json) as update:
         penstock.convert(data, out, layout, where=where, progress=update, storage=given_storage(), **given)
     report_new(out, as_json)
+
+
+def _separated(given: tuple[str, ...], data: str) -> list[str]:
+    """With lists such as "300,305" as their numbers.
+
+    Raises:
+        UsageError: It may be a list, or one number with commas.
+    """
+    found = []
+    for text in given:
+        parts = text.split(",") if _LIST.fullmatch(text) else [text]
+        if _THOUSANDS.fullmatch(text) and int(text.replace(",", "")) < open_data((data,)).spans:
+            raise click.UsageError(
+                f"--without {text}: a list, or one number? Give --without {text.replace(',', '')}, or "
+                f"{' '.join(f'--without {part}' for part in text.split(','))}"
+            )
+        found += parts
+    return found
 
 
 def _numbers(text: str, data: str) -> list[int]:

@@ -17,6 +17,9 @@ def report_new(out: str, as_json: bool) -> None:
         with report_of(shown(out)):
             emit_json(describe((out,), dataset))
         return
-    counts = ((dataset.records, "record"), (dataset.spans, "span"), (len(dataset.shards), "shard"))
+    names = dataset.dtype.names or () if dataset.dtype is not None else ()
+    counts = [(dataset.records, "token" if "token" in names else "record"), (len(dataset.shards), "shard")]
+    if dataset.mode != "tokens":
+        counts.insert(0, (dataset.spans, "cell" if dataset.features is not None else "document"))
     with report_of(shown(out)):
         echo(f"{shown(out)}: {', '.join(counted(count, noun) for count, noun in counts)}")

@@ -12,11 +12,12 @@ from penstock._base.words import counted
 from penstock._cli.command_help import Command
 from penstock._cli.data import data_options, open_data, sides_as_options, sides_options, told_by_sides
 from penstock._cli.document_names import document_number, number_of, split_name
-from penstock._cli.output import echo, emit_json, json_option
+from penstock._cli.output import echo, emit_json, human_bytes, json_option
 from penstock._places.remote import shown
 from penstock._view.decoder import Decoder, metadata_of, visible
 
-_LINES_SHOWN = 24  # of one span's text, on a terminal
+_LINES_SHOWN = 24
+_CHARACTERS_SHOWN = 20_000  # of one span's text, on a terminal
 _LONGEST_VALUE = 60  # characters of a column's value, on a terminal
 _WINDOW = 256  # records, unless --window says otherwise
 
@@ -56,7 +57,9 @@ Examples:
 @click.option(
     "--tokenizer", metavar="FILE", help="The tokenizer.json that made the ids. Default: ids are shown, not text."
 )
-@click.option("--full", is_flag=True, help="Show all of a long text, not its first 24 lines alone.")
+@click.option(
+    "--full", is_flag=True, help="Show all of a long text, not its first 24 lines or 20,000 characters alone."
+)
 @sides_options("no documents")
 @json_option
 def command(data: tuple[str, ...], as_json: bool, **given: Any) -> None:
@@ -207,8 +210,14 @@ def _span_title(span: dict[str, Any]) -> str:
 def _draw_text(text: str, color: str, full: bool) -> None:
     lines = text.splitlines() or [""]
     first = lines if full else lines[:_LINES_SHOWN]
+    left = len(text) if full else _CHARACTERS_SHOWN
     for line in first:
-        echo(click.style("│ ", fg=color) + visible(line))
+        echo(click.style("│ ", fg=color) + visible(line[:left]))
+        if len(line) > left:
+            size = human_bytes(len(text.encode(errors="replace")) * (1 - _CHARACTERS_SHOWN / len(text)))
+            echo(click.style("│ ", fg=color) + click.style(f"… about {size} more (--full)", dim=True))
+            return
+        left -= len(line)
     if len(first) < len(lines):
         echo(
             click.style("│ ", fg=color)

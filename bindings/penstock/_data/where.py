@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ _FAR_STEP = 1 << 18  # of a server, which is asked for one piece at a time by ea
 _FAR_THREADS = 16  # … of so many threads
 _MOST_COMPARED = 10_000  # names of a category among which one is looked for that is meant
 _STEP_WINDOWS = 1 << 20  # documents between two looks at Ctrl-C
+
+_LIKE = re.compile(r"\b(i?like|glob|similar\s+to)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +46,15 @@ def choose(dataset: _native.Dataset, condition: Any) -> Choice:
     Raises:
         InvalidArgumentError: no condition, or none on this dataset's columns.
     """
-    choosing = _native.Choosing(dataset, checked(condition))
+    try:
+        choosing = _native.Choosing(dataset, checked(condition))
+    except InvalidArgumentError as error:
+        if _LIKE.search(condition) is None:
+            raise
+        raise InvalidArgumentError(
+            f'{error}; SQL has like: `penstock query DATA "select document where …" --out FILE.npy` finds documents, '
+            "which `view.select` takes, and `penstock convert --without FILE.npy` leaves out"
+        ) from None
     far = dataset.is_remote
     step = _FAR_STEP if far else _STEP
     count = choosing.documents

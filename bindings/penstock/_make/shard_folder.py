@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -152,6 +152,16 @@ class ShardFolder:
             return False
         task = self._finished[number].task
         return options is None or (isinstance(task, dict) and bool(task.get("options") == options))
+
+    def of_other_options(self, options: Mapping[str, Any]) -> tuple[int, list[str]]:
+        """How many shards are there that `may_keep` refuses for their options, and the names of those that differ."""
+        count, names = 0, set[str]()
+        for number, shard in self._finished.items():
+            mine = shard.task.get("options") if isinstance(shard.task, dict) else None
+            if number not in self._stale and isinstance(mine, dict) and mine != options:
+                count += 1
+                names.update(name for name in {*mine, *options} if mine.get(name) != options.get(name))
+        return count, sorted(names)
 
     def finished(self, number: int) -> ShardInfo:
         """A shard that `may_keep`."""

@@ -538,7 +538,7 @@ def test_a_tilde_and_counts_of_one(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "a.jsonl").write_text('{"ids": [1]}\n')
     run("write", "~/a.jsonl", "--ids-column", "ids", "--metadata", "none", "--out", "~/a", "--workers", "1")
-    assert run("combine", "~/a", "--out", "~/b").stdout == "~/b: 1 record, 0 spans, 1 shard\n"
+    assert run("combine", "~/a", "--out", "~/b").stdout == "~/b: 1 token, 1 shard\n"
     assert run("verify", "~/b").stdout.endswith("all as written\n")
 
 
@@ -547,7 +547,7 @@ def test_combine_convert_and_append_make_what_their_functions_make(corpus: Corpu
     run("combine", corpus.dataset, corpus.dataset, *options)
     assert documents_of(out) == expected * 2
     done, dataset = run("append", out, corpus.dataset), penstock.open(out)
-    counts = f"{dataset.records:,} records, {3 * len(corpus.rows):,} spans, {len(dataset.shards)} shards"
+    counts = f"{3 * len(corpus.rows):,} documents, {dataset.records:,} tokens, {len(dataset.shards)} shards"
     assert done.stdout == f"{out}: {counts}\n" and documents_of(out) == expected * 3
     before = tree(out)
     run("append", out, corpus.dataset, "--resume")  # it ends with them already
@@ -690,3 +690,17 @@ def test_progress_is_shown_on_a_terminal_and_nowhere_else(corpus: Corpus, tmp_pa
     done = corpus.jsonl.stat().st_size / 1024
     assert f" {done:,.1f} KiB " in shown_there and "%" not in shown_there, shown_there
     assert re.search(r"[1-9]\S* [KM]iB/s of text", shown_there) and tree(out) == tree(corpus.dataset)
+
+
+def test_a_long_line_is_cut_as_many_lines_are(tmp_path: Path) -> None:
+    with_text = tmp_path / "t"
+    with penstock.Writer(with_text, {"token": "u4"}) as writer:
+        writer.append(token=np.full(30_000, 97))
+    tokenizers = pytest.importorskip("tokenizers")
+    alphabet = {chr(97): 97, "[UNK]": 0, **{f"w{n}": n for n in range(1, 97)}}
+    model = tokenizers.Tokenizer(tokenizers.models.BPE(vocab=alphabet, merges=[], unk_token="[UNK]"))
+    model.decoder = tokenizers.decoders.Fuse()
+    model.save(str(tmp_path / "t.json"))
+    arguments = ("show", with_text, "0", "--documents", "--tokenizer", tmp_path / "t.json")
+    assert run(*arguments).stdout.endswith("a\n│ … about 9.8 KiB more (--full)\n")
+    assert "a" * 30_000 in run(*arguments, "--full").stdout

@@ -180,6 +180,7 @@ def test_a_number_that_is_missing_is_null_as_in_conditions(path: Path) -> None:
             found = query(dataset, f"select document where {text}")["document"].to_pylist()
             assert found == dataset.where(text).numbers.tolist()
         assert query(dataset, f"select count({name}) as n")["n"].to_pylist() == [133]
+    refused("SQL has like: `penstock query", dataset.where, "plate like 'p%'")
     refused("it has no functions; what is missing, NaN too, is null", dataset.where, "isnan(score)")
 
 

@@ -118,10 +118,30 @@ def test_documents_without_tokens_are_stored_and_counted(
     file = write_jsonl(tmp_path / "a.jsonl", texts)
     given: dict[str, Any] = {"tokenizer": tokenizer_file, "overwrite": True}
     done = penstock.write(file, tmp_path / "out", append=[END], workers=2, **given)
-    there = f"they are stored like others: the first is document 4 ({file} line 4)"
+    there = f"they are stored like others: the first is document 3 ({file} line 4)"
     assert done.notes == [f"2 documents have no token but those that are added; {there}"] and done.documents == 9
     assert penstock.write(file, tmp_path / "out", **given).notes == [f"2 documents have no token; {there}"]
     write_jsonl(file, texts[:4])
     assert main(command(file, tokenizer_file, "--overwrite")) == 0
     said = "1 document has no token; it is stored like others"
-    assert capsys.readouterr().err == f"note: {said}: document 4 ({file} line 4)\n"
+    assert capsys.readouterr().err == f"note: {said}: document 3 ({file} line 4)\n"
+    file.write_text(f"no JSON\n{file.read_text()}")
+    assert main(command(file, tokenizer_file, "--overwrite", "--on-error", "skip")) == 0
+    assert f"note: {said}: {file} line 5\n" in capsys.readouterr().err  # numbers in the dataset are others
+
+
+def test_a_resume_with_other_options_says_which_shards_are_made_anew(tmp_path: Path) -> None:
+    rows = [{"ids": [number] * 40, "url": f"u{number}"} for number in range(60)]
+    file = write_jsonl(tmp_path / "a.jsonl", [*rows, {"ids": ["x"], "url": "bad"}])
+    given: dict[str, Any] = {"ids_column": "ids", "dtype": "u2", "shard_size": 1500}
+    for metadata in (["url"], "all"):
+        with pytest.raises(ValueError, match="document 61 "):
+            penstock.write(file, tmp_path / "out", metadata=metadata, resume=True, **given)
+    write_jsonl(file, rows)
+    assert penstock.write(file, tmp_path / "out", metadata="all", resume=True, **given).notes == []
+    write_jsonl(file, [*rows, {"ids": ["x"], "url": "bad"}])
+    with pytest.raises(ValueError, match="document 61 "):
+        penstock.write(file, tmp_path / "other", metadata=["url"], **given)
+    write_jsonl(file, rows)
+    (note,) = penstock.write(file, tmp_path / "other", metadata="all", resume=True, **given).notes
+    assert note.endswith("finished shards are of other options (metadata): made anew")

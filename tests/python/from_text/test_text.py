@@ -168,6 +168,8 @@ def test_columns_that_are_not_there_or_of_another_type_are_named(tmp_path: Path)
     for name, there in (("a.jsonl", '"text", "url"'), ("a.parquet", '"text", "url"'), ("a.txt", '"path", "kind"')):
         with pytest.raises(InputError, match=f'no column "ulr" for --metadata: there are {there}'):
             texts_of([tmp_path / name], columns)
+    with pytest.raises(InputError, match="--metadata all keeps the columns that each document has"):
+        texts_of([tmp_path / "a.jsonl"], columns)
     pyarrow.parquet.write_table(pyarrow.table({"text": [1]}), tmp_path / "a.parquet")
     with pytest.raises(InputError, match="is int64, not strings"):
         read([tmp_path / "a.parquet"])

@@ -129,7 +129,11 @@ def test_what_a_format_cannot_hold_is_refused_or_dropped(tmp_path: Path) -> None
 def test_columns_and_features_are_refused_or_dropped(tmp_path: Path) -> None:
     with penstock.Writer(tmp_path / "d", fields={"token": "u2"}, columns={"year": "i4"}, features=["a", "b"]) as writer:
         writer.append(token=[1, 0], columns={"year": 2000})
-    with pytest.raises(penstock.InvalidArgumentError, match="mds holds no columns: --drop columns leaves it out"):
+    with penstock.Writer(tmp_path / "both", {"token": "u2"}, "json", columns={"score": "f4"}) as writer:
+        writer.append(token=[1], metadata={}, columns={"score": 1})
+    with pytest.raises(penstock.InvalidArgumentError, match="--drop metadata --drop columns leave them out"):
+        penstock.export(tmp_path / "both", tmp_path / "m", to="megatron")
+    with pytest.raises(penstock.InvalidArgumentError, match="mds holds no columns; .*: --drop columns --drop features"):
         penstock.export(tmp_path / "d", tmp_path / "m", to="mds")
     done = penstock.export(tmp_path / "d", tmp_path / "m", to="mds", drop=["columns", "features"])
     assert done.left_out == ["columns", "features"]

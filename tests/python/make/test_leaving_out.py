@@ -58,13 +58,20 @@ def test_what_a_condition_does_not_choose_is_left_out(tmp_path: Path, codec: str
     assert len(fingerprints) == 1 and fingerprints != {given.fingerprint}
 
 
-def test_documents_that_were_found_are_left_out_by_their_numbers(tmp_path: Path) -> None:
+def test_documents_that_were_found_are_left_out_by_their_numbers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     given = write(tmp_path / "d")
     gone = [0, 17, 150, COUNT - 1]
     np.save(tmp_path / "rows.npy", np.array(gone[1:]))
     command = ["convert", str(tmp_path / "d"), "--out", str(tmp_path / "out")]
     assert main([*command, "--without", "0", "--without", str(tmp_path / "rows.npy")]) == 0
     same(penstock.open(tmp_path / "out"), given, [n for n in range(COUNT) if n not in gone])
+    assert main([*command, "--without", "0,17", "--without", "150,199", "--overwrite"]) == 0
+    same(penstock.open(tmp_path / "out"), given, [n for n in range(COUNT) if n not in gone])
+    assert main([*command, "--without", "0,,x", "--overwrite"]) == 2
+    assert main([*command, "--without", "0", "--layout", "ids", "--overwrite"]) == 2
+    assert "one run does one of them" in capsys.readouterr().err
     mask = np.arange(COUNT) % 2 == 0
     penstock.convert(tmp_path / "d", tmp_path / "odd", where="score < 20", without=mask)
     same(penstock.open(tmp_path / "odd"), given, list(range(1, 80, 2)))
@@ -145,3 +152,14 @@ def test_datasets_without_documents_are_refused(tmp_path: Path, capsys: pytest.C
     for text in ("1,00", "x", "-1"):
         assert main(["convert", str(tmp_path / "d"), "--without", text, "--out", str(tmp_path / "o")]) == 2
         assert "the number of one document is wanted" in capsys.readouterr().err
+
+
+def test_a_number_with_commas_is_no_list_where_there_is_such_a_document(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with penstock.Writer(tmp_path / "d", {"token": "u1"}) as writer:
+        writer.append_batch(token=np.zeros(1200, "u1"), lengths=np.ones(1200, int))
+    command = ["convert", str(tmp_path / "d"), "--out", str(tmp_path / "out"), "--without"]
+    assert main([*command, "1,100"]) == 2
+    assert "a list, or one number? Give --without 1100, or --without 1 --without 100" in capsys.readouterr().err
+    assert main([*command, "1,200"]) == 0 and len(penstock.open(tmp_path / "out").documents()) == 1198

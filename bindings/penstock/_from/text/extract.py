@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+_EACH_ITS_OWN = "; --metadata all keeps the columns that each document has"
 _KINDS = {dict: "an object", list: "a list", str: "a string", int: "a number", float: "a number", bool: "true or false"}
 
 
@@ -97,7 +98,7 @@ def _fields(
     if wanted is None:
         del row[column]
         return payload, row
-    return payload, select(row, wanted, document.lacks)
+    return payload, select(row, wanted, lambda reason: document.lacks(f"{reason}{_EACH_ITS_OWN}"))
 
 
 class _KeyTwiceError(Exception):

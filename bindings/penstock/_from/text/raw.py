@@ -59,8 +59,12 @@ class RawDocument(NamedTuple):
         """`document 18,203 (data.jsonl.zst line 18,204)`, counted from 1."""
         if self.at_byte is not None:
             return f"{self.name} at byte {self.at_byte:,}"
-        where = {0: ""}.get(self.line, f" {'row' if self.form == 'row' else 'line'} {self.line:,}")
-        return f"{self.name}{where}" if self.number < 0 else f"document {self.number + 1:,} ({self.name}{where})"
+        where = self.file_place()
+        return where if self.number < 0 else f"document {self.number + 1:,} ({where})"
+
+    def file_place(self) -> str:
+        """`data.jsonl.zst line 18,204`, counted from 1."""
+        return self.name + {0: ""}.get(self.line, f" {'row' if self.form == 'row' else 'line'} {self.line:,}")
 
     def at(self) -> dict[str, Any]:
         """Where it is in its file, as an entry of the list of skipped documents has it; empty: it is the file."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from penstock._base.words import counted
 from penstock._from.engines.engine import EngineError
 from penstock._from.text.batches import Processor, Result, Tokenizing
 from penstock._from.text.block import Documents
@@ -240,6 +241,12 @@ class TextRecipe(FedRecipe):
         self._run = run
         self._skipped = SkipList(run.shards, self._inputs, self._work.skips, self._limit)
         self.note.check(run.shards)
+        others, names = run.shards.of_other_options(self._options)
+        if others:
+            are = "is" if others == 1 else "are"
+            self.summary.notes.append(
+                f"{counted(others, 'finished shard')} {are} of other options ({', '.join(names)}): made anew"
+            )
         if not run.is_fed:
             self._pieces = list(self._cut(run))
             if not self._pieces:
@@ -284,7 +291,7 @@ class TextRecipe(FedRecipe):
             self._skips.know_total(self._read_documents)
         self._skips.end()
         self.summary.workers = 0 if self._run is None else self._run.started
-        self.summary.notes += [*self._untrained.notes(), *self._empty.notes(self._added)]
+        self.summary.notes += [*self._untrained.notes(), *self._empty.notes(self._added, self.summary.skipped)]
         return {"tokenizer": self._manifest}
 
     def published(self) -> None:

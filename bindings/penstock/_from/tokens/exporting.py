@@ -160,14 +160,12 @@ def _kept(dataset: Dataset, to: str, window: int | None, drop: list[str]) -> tup
             raise InvalidArgumentError(
                 f"drop={excerpt(name)!r}: there is none: beside its tokens {dataset.path} has {there}"
             )
-    keep = []
-    for name in has:
-        if name in drop:
-            continue
-        why = _cannot(dataset, to, window, name)
-        if why:
-            raise InvalidArgumentError(f"{dataset.path}: {why}: --drop {name} leaves it out")
-        keep.append(name)
+    keep = [name for name in has if name not in drop]
+    wrong = {name: why for name in keep if (why := _cannot(dataset, to, window, name))}
+    if wrong:
+        dropped = " ".join(f"--drop {name}" for name in wrong)
+        leaves = "leaves it out" if len(wrong) == 1 else "leave them out"
+        raise InvalidArgumentError(f"{dataset.path}: {'; '.join(wrong.values())}: {dropped} {leaves}")
     return keep, [name for name in has if name in drop]
 
 
