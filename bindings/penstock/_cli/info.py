@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
 
+from penstock._base.words import counted
 from penstock._cli.command_help import Command
 from penstock._cli.data import data_options, open_data, sides_options, told_by_sides
 from penstock._cli.output import emit_json, emit_table, human_bytes, json_option
+from penstock._make.notes import LIST
 from penstock._view.describe import describe, disk_bytes, id_bytes
 
 _LOOKED_AT = 4096  # tokens of bare files
@@ -61,7 +64,12 @@ def _rows(data: tuple[str, ...], dataset: Any, described: dict[str, Any]) -> lis
             rows.append(("token ids", f"{least} to {most} in the first {count} tokens"))
         rows.append(("record bytes", f"{described['record_bytes']:,}{of}"))
     rows.append(("shards", f"{len(dataset.shards):,}"))
-    rows.append(("on disk", human_bytes(disk_bytes(data, dataset) or described["size_bytes"])))
+    data_size = human_bytes(described["size_bytes"])
+    on_disk = disk_bytes(data, dataset)
+    rows.append(("on disk", f"{human_bytes(on_disk)}, of which {data_size} data") if on_disk else ("data", data_size))
+    skipped = _skipped(data) if on_disk else None
+    if skipped is not None:
+        rows.insert(2, ("skipped", f"{counted(_lines(skipped), 'document')}, listed in {skipped}"))
     if described["columns"]:
         rows.append(("columns", ", ".join(f"{name} {kind}" for name, kind in described["columns"].items())))
     rows.append(("metadata", dataset.codec or "none"))
@@ -99,3 +107,16 @@ def _of_tokenizer(noted: dict[str, Any] | None) -> list[tuple[str, str]]:
     digest = noted.pop("hash", None)
     words += [f"{key} {value}" for key, value in noted.items()]
     return [("tokenizer", ", ".join(words)), *([("its hash", str(digest))] if digest else [])]
+
+
+def _skipped(data: tuple[str, ...]) -> Path | None:
+    """The list of documents that `penstock write` left out of a dataset here; None: there is none."""
+    from penstock._places.stores.location import location_of
+
+    lists = [Path(folder) / LIST for folder in location_of(data[0]).on_disk()]
+    return next((path for path in lists if path.is_file()), None)
+
+
+def _lines(path: Path) -> int:
+    with path.open("rb") as file:
+        return sum(1 for _ in file)

@@ -704,3 +704,14 @@ def test_a_long_line_is_cut_as_many_lines_are(tmp_path: Path) -> None:
     arguments = ("show", with_text, "0", "--documents", "--tokenizer", tmp_path / "t.json")
     assert run(*arguments).stdout.endswith("a\n│ … about 9.8 KiB more (--full)\n")
     assert "a" * 30_000 in run(*arguments, "--full").stdout
+
+
+def test_info_says_which_size_it_is_and_how_many_documents_were_skipped(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"ids": [1, 2]}\nno JSON\n{"ids": [3]}\n')
+    given: dict[str, Any] = {"ids_column": "ids", "dtype": "u2", "on_error": "skip"}
+    penstock.write(tmp_path / "a.jsonl", tmp_path / "out", **given)
+    said = run("info", tmp_path / "out").stdout
+    assert f"1 document, listed in {tmp_path / 'out' / 'skipped.jsonl'}" in said
+    assert re.search(r"on disk +[\d.,]+ (B|KiB), of which +[\d.,]+ B data", said), said
+    both = run("info", tmp_path / "out", tmp_path / "out").stdout
+    assert "on disk" not in both and re.search(r"^data +\d+ B$", both, re.MULTILINE), both
