@@ -51,8 +51,8 @@ Examples:
     "--without",
     multiple=True,
     metavar="N|SHARD/ENTRY|FILE.npy",
-    help="Leave out the document of this number, those of a list such as 300,305, that of this name, as trace prints it "
-    "(00000/2,855); or those that `penstock query --out FILE.npy` found. May be repeated. Default: none.",
+    help="Leave out the document of this number, those of a list such as 300,305, that of this name, as trace prints "
+    "it (00000/2,855); or those that `penstock query --out FILE.npy` found. May be repeated. Default: none.",
 )
 @out_or_bucket_option
 @workers_option

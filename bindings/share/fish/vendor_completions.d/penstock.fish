@@ -183,7 +183,7 @@ complete -c penstock -n '__penstock_command annotate' -l help -d 'Show all optio
 complete -c penstock -n '__penstock_command convert' -F
 complete -c penstock -n '__penstock_command convert' -l layout -x -a 'compact ids' -d 'Layout of the new dataset: ids stores the document\'s number in each record, compact does not'
 complete -c penstock -n '__penstock_command convert' -l where -x -d 'Leave out documents whose columns are not so, as in "score > 0.5 and lang = \'en\'"'
-complete -c penstock -n '__penstock_command convert' -l without -r -F -d 'Leave out the document of this number, or of this name, as trace prints it (00000/2,855); or those that `penstock query --out FILE.npy` found'
+complete -c penstock -n '__penstock_command convert' -l without -r -F -d 'Leave out the document of this number, those of a list such as 300,305, that of this name, as trace prints it (00000/2,855); or those that `penstock query --out FILE.npy` found'
 complete -c penstock -n '__penstock_command convert' -l out -x -a '(__fish_complete_directories)' -d 'The new dataset\'s folder, or its address in a bucket'
 complete -c penstock -n '__penstock_command convert' -l workers -x -d 'Number of processes'
 complete -c penstock -n '__penstock_command convert' -l resume -d 'Go on with a run that did not end: keep its finished shards'
@@ -236,7 +236,7 @@ complete -c penstock -n '__penstock_command show' -l window -s w -x -d 'Records 
 complete -c penstock -n '__penstock_command show' -l documents -d 'Show documents instead of windows'
 complete -c penstock -n '__penstock_command show' -l where -x -d 'Count and show only what lies in documents whose columns are so, such as "score > 0.8"'
 complete -c penstock -n '__penstock_command show' -l tokenizer -r -F -d 'The tokenizer.json that made the ids'
-complete -c penstock -n '__penstock_command show' -l full -d 'Show all of a long text, not its first 24 lines alone'
+complete -c penstock -n '__penstock_command show' -l full -d 'Show all of a long text, not its first 24 lines or 20,000 characters alone'
 complete -c penstock -n '__penstock_command show' -l dtype -x -d 'Type of a token in bare files, such as u2 or u4'
 complete -c penstock -n '__penstock_command show' -l format -x -a 'mds litdata index.json penstock megatron datatrove olmo h5ad raw' -d 'Format of the files: mds, litdata, index.json, penstock, megatron, datatrove, olmo, h5ad, raw'
 complete -c penstock -n '__penstock_command show' -l end-of-document -x -d 'Bare token files: a document ends with each token ID'
