@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import struct
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from penstock._base.errors import InvalidArgumentError
+from penstock._base.errors import InvalidArgumentError, StateMismatchError
 from penstock._data.batch import Batch
 from penstock._load.loader import Loader
 from penstock.adapters._cell_codes import Coded
@@ -181,9 +182,12 @@ class TrainBatches:
         for name in wanted:
             if not isinstance(state, Mapping) or name not in state:
                 raise InvalidArgumentError(f"the state has no {name!r}: it is not of a DataModule of the same model")
-        self.loader.load_state_dict(state["cells"])
-        if self.labeled is not None:
-            self.labeled.load_state_dict(state["labeled"])
+        try:
+            self.loader.load_state_dict(state["cells"])
+            if self.labeled is not None:
+                self.labeled.load_state_dict(state["labeled"])
+        except StateMismatchError as error:
+            raise StateMismatchError(_advised(str(error))) from None
         if self.noise is not None and state.get("noise") is not None:
             self.noise = int(state["noise"])
         self._begin, self._is_placed = None, True
@@ -211,6 +215,14 @@ class Minified:
     def __len__(self) -> int:
         """How many batches there are."""
         return -(-self._cells // self._rows)
+
+
+def _advised(message: str) -> str:
+    """The refusal of a state, with arguments of the data module in place of `on_mismatch`, which it does not take."""
+    said = re.split(r"(?:, or|\.) use on_mismatch=", message, maxsplit=1, flags=re.IGNORECASE)[0]
+    if ". Give " not in said:
+        said += ". Give validation=, test=, train=, split_seed=, seed= and order= of its run"
+    return f"{said}; training begins anew without ckpt_path="
 
 
 def _seed(torch: Any, seed: int) -> None:

@@ -16,6 +16,8 @@ from penstock._data.stored_columns import DocumentColumn
 
 Numbers = npt.NDArray[np.int64]
 _MOST_NAMES = 10  # of columns, in a message
+_MOST_CODES = 65_535  # different numbers that are categories: as of strings in an import
+_MOST_FRACTIONS = 256  # of numbers with fractions, such as doses
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ def coded(argument: str, name: str, dataset: Dataset, cells: Numbers | None) -> 
     column = _column(argument, name, dataset)
     stored = _values(argument, column, cells)
     if column.categories is None:
-        there = np.unique(stored)
+        there = _distinct(argument, name, stored)
         return Coded(name, there, _searched(there), False)
     _check_there(argument, name, stored < 0, cells)
     return Coded(name, np.array(column.categories, object), np.arange(-1, len(column.categories)), True)
@@ -81,7 +83,7 @@ def labels(name: str, dataset: Dataset, cells: Numbers | None, unlabeled: str) -
     column = _column("labels_key", name, dataset)
     stored = _values("labels_key", column, cells)
     if column.categories is None:
-        there = np.unique(stored)
+        there = _distinct("labels_key", name, stored)
         names = [*map(str, there.tolist()), unlabeled]
         if unlabeled in names[:-1]:
             raise InvalidArgumentError(
@@ -113,6 +115,24 @@ def numbers(argument: str, name: str, dataset: Dataset, cells: Numbers | None) -
         raise InvalidArgumentError(f"{argument}: {excerpt(name)!r} is of categories: numbers are wanted")
     _values(argument, column, cells)
     return name
+
+
+def _distinct(argument: str, name: str, stored: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The different numbers, ascending.
+
+    Raises:
+        InvalidArgumentError: there are too many for categories: numbers that were measured.
+    """
+    there = np.unique(stored)
+    is_measured = stored.dtype.kind == "f" and bool((np.floor(there) != there).any())
+    most = min(_MOST_FRACTIONS, stored.size // 2) if is_measured else _MOST_CODES
+    if len(there) > most:
+        raise InvalidArgumentError(
+            f"{argument}={excerpt(name)!r}: {counted(len(there), 'different number')}"
+            f"{' with fractions' * is_measured} in {counted(stored.size, 'cell')}: each would be a category, and "
+            f"{most:,} may be; continuous_covariate_keys= takes numbers that are measured"
+        )
+    return there
 
 
 def _column(argument: str, name: Any, dataset: Dataset) -> DocumentColumn:

@@ -70,6 +70,8 @@ def parts_of(dataset: Dataset, among: Numbers | None, train: Any, validation: An
     for name, which in given.items():
         if which is not None and not _is_fraction(which):
             found[name] = _chosen(name, which, dataset, among)
+            if not found[name].size and np.size(which):  # an empty list says that none is wanted
+                raise InvalidArgumentError(f"{name}={which!r:.80}: this chooses no cell of the {count:,}")
             taken = found[name][~free[found[name]]]
             if taken.size:
                 raise InvalidArgumentError(

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from penstock._base.words import counted
 from penstock._data.cell_view import CellView
 from penstock._data.dataset import Dataset
 from penstock.adapters._cell_batches import Tensorer
@@ -22,6 +23,7 @@ class Described:
     dataset: Dataset
     train_idx: npt.NDArray[np.int64]
     val_idx: npt.NDArray[np.int64]
+    test_idx: npt.NDArray[np.int64]
     _cells: npt.NDArray[np.int64] | None
     _make: Tensorer
     _model: str
@@ -29,6 +31,15 @@ class Described:
     _version: str  # of scvi-tools
     _label_codes: npt.NDArray[np.int64] | None
     _view: CellView[Any]
+
+    def __str__(self) -> str:
+        """Its cells in words; Lightning's own asks for batches of a class of its own."""
+        parts = (f"{self.n_train:,} to train on, {self.n_val:,} to validate on", f"{len(self.test_idx):,} to test on")
+        codes = f"{counted(self.n_batch, 'batch category')}, {counted(self.n_labels, 'label')}"
+        return (
+            f"DataModule({str(self.dataset.path)!r}): {counted(self.n_obs, 'cell')} of {counted(self.n_vars, 'gene')} "
+            f"for {self._model}: {', '.join(parts)}; {codes}"
+        )
 
     @property
     def n_obs(self) -> int:

@@ -223,6 +223,30 @@ def test_cells_that_a_condition_chose_are_divided(made: Made, adapter: Any) -> N
     assert np.array_equal(some, made.counts[[5, 3]])
 
 
+def test_it_says_its_cells(made: Made, adapter: Any) -> None:
+    cells = adapter.DataModule(made.path, batch_key="plate", labels_key="kind", validation=0.2, test=0.1)
+    expected = (
+        f"DataModule({str(made.path)!r}): 500 cells of 40 genes for SCVI: 350 to train on, 100 to validate on, "
+        "50 to test on; 3 batch categories, 3 labels"
+    )
+    assert str(cells) == f"{cells}" == expected
+
+
+def test_an_empty_list_is_an_empty_part(made: Made, adapter: Any) -> None:
+    cells = adapter.DataModule(made.path, validation=[], test=[])
+    assert (cells.n_train, cells.n_val, cells.val_dataloader()) == (CELLS, 0, [])
+
+
+def test_numbers_that_are_few_are_categories_with_fractions_too(adapter: Any, tmp_path: Path) -> None:
+    doses = np.array([0.1, 1, 10], "f4")
+    with penstock.Writer(
+        tmp_path / "doses", {"gene": "u1", "count": "u1"}, metadata="boundaries", columns={"dose": "f4"}, features=["a"]
+    ) as writer:
+        for cell in range(12):
+            writer.append(gene=[0], count=[1], columns={"dose": doses[cell % 3]})
+    assert adapter.DataModule(tmp_path / "doses", batch_key="dose").batch_labels.tolist() == doses.tolist()
+
+
 # ---- training
 
 
@@ -339,6 +363,12 @@ def test_minified_batches_hold_what_the_model_made(made: Made, adapter: Any) -> 
         ({"validation": [0, 500]}, "there is no cell 500: they are from 0 to 499"),
         ({"validation": "plate = 'p1'", "test": "plate = 'p1'"}, "in another part"),
         ({"train": 0.9}, "give validation= and test= as fractions"),
+        ({"validation": "plate = 'p1' and lane = 3"}, "validation=\"plate = 'p1' and lane = 3\": this chooses no cell"),
+        ({"test": np.zeros(CELLS, bool)}, "this chooses no cell of the 500"),
+        ({"train": "lane = 3"}, "train='lane = 3': this chooses no cell"),
+        ({"batch_key": "age"}, "batch_key='age': 500 different numbers with fractions in 500 cells"),
+        ({"labels_key": "age"}, "labels_key='age': 500 different numbers with fractions in 500 cells"),
+        ({"categorical_covariate_keys": "age"}, "and 250 may be; continuous_covariate_keys= takes"),
         ({"validation": np.zeros((2, 2))}, "validation= of shape [2, 2]"),
         ({"batch_size": 1}, "batch_size"),
         ({"num_workers": 4}, "DataModule has no 'num_workers'"),
@@ -367,8 +397,16 @@ def test_states_of_others_are_refused(made: Made, adapter: Any) -> None:
     state = cells.train_dataloader().state_dict()
     other = adapter.DataModule(made.path, seed=1)
     other.load_state_dict(state)
-    with pytest.raises(penstock.StateMismatchError, match="seed"):
+    anew = "; training begins anew without ckpt_path="
+    with pytest.raises(penstock.StateMismatchError, match="seed") as caught:
         other.train_dataloader()
+    assert str(caught.value).endswith(f"seed: saved 0, now 1. Give seed=0{anew}")
+    other = adapter.DataModule(made.path, validation=0.3)
+    other.load_state_dict(state)
+    with pytest.raises(penstock.StateMismatchError, match="selection") as caught:
+        other.train_dataloader()
+    advice = ". Give validation=, test=, train=, split_seed=, seed= and order= of its run"
+    assert str(caught.value).endswith(advice + anew)
     pairs = adapter.DataModule(made.path, labels_key="kind", model="SCANVI")
     pairs.train_dataloader()
     with pytest.raises(penstock.InvalidArgumentError, match="no 'labeled'"):
