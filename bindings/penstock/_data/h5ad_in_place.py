@@ -66,7 +66,7 @@ class FilesInPlace:
         """`names` of the genes; `stamps` are (path, stamp) of the files."""
         self._names = names
         self._stamps = list(dict.fromkeys(stamps))
-        self._which = which
+        self.which = which
         self.features: Features = _VarFeatures(self._stamps, names, which)
 
     def check(self) -> None:
@@ -83,7 +83,7 @@ class FilesInPlace:
     def joined(parts: Sequence[FilesInPlace]) -> FilesInPlace:
         """Of several datasets as one."""
         stamps = [each for part in parts for each in part._stamps]
-        return FilesInPlace(parts[0]._names, stamps, parts[0]._which)
+        return FilesInPlace(parts[0]._names, stamps, parts[0].which)
 
 
 class _VarFeatures(Features):

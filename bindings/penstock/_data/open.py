@@ -17,6 +17,7 @@ from penstock._base.unknown_arguments import tells_unknown
 from penstock._data import dtype as _dtype
 from penstock._data.cache import Cache
 from penstock._data.dataset import Dataset
+from penstock._data.fractions import warn_of_mixed
 from penstock._data.not_tokens import refuse_in_place
 from penstock._places.buckets import place_of
 from penstock._places.paths import PathLike, looking_at
@@ -133,6 +134,8 @@ def open(
     _check_of_cells(kind, x, modality)
     opened_anew = tuple(absolute(each) for each in paths)
     dataset = _open_kind(kind, opened_anew, _descr(dtype), checks, kept, paths, column or "", x or "X", modality)
+    if kind == "h5ad" and len(paths) > 1:
+        warn_of_mixed(dataset)
     if dataset.kind == "raw" and dataset.records == 0:
         raise InvalidArgumentError(f"{dataset.path}: an empty file: copy it again, or leave it out")
     return dataset

@@ -13,6 +13,7 @@ from penstock._base.errors import InvalidArgumentError
 from penstock._base.ranks import resolve
 from penstock._data.cell_view import CellView
 from penstock._data.cells import Csr, Dense
+from penstock._data.fractions import warn_of_no_counts
 from penstock._load.mixture import SourceOrder
 from penstock.adapters._cell_batches import EvalBatches, Minified, Names, Tensorer, Tensors, TrainBatches
 from penstock.adapters._cell_codes import coded, labels, numbers
@@ -141,6 +142,7 @@ class DataModule(Described, LightningDataModule):  # type: ignore[misc]
         if view.cells.width is None:
             raise InvalidArgumentError("DataModule: how many genes are there? The dataset does not say: give genes=")
         self._view = view
+        warn_of_no_counts(self.dataset, value)
         parts = parts_of(self.dataset, self._cells, train, validation, test, split_seed)
         self.train_idx, self.val_idx, self.test_idx = parts
         self._loaders = Loaders(view, self._make, index("batch_size", batch_size, 2), seed, order, checked)

@@ -6,6 +6,7 @@ import importlib
 import pickle
 import re
 import sys
+import warnings
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -245,6 +246,38 @@ def test_numbers_that_are_few_are_categories_with_fractions_too(adapter: Any, tm
         for cell in range(12):
             writer.append(gene=[0], count=[1], columns={"dose": doses[cell % 3]})
     assert adapter.DataModule(tmp_path / "doses", batch_key="dose").batch_labels.tolist() == doses.tolist()
+
+
+def test_values_with_fractions_are_warned_of_where_counts_are_wanted(adapter: Any, tmp_path: Path) -> None:
+    fields = {"gene": "u1", "count": "f4", "raw": "u1"}
+    with penstock.Writer(tmp_path / "cells", fields, metadata="boundaries", features=["a", "b"]) as writer:
+        for _ in range(12):
+            writer.append(gene=[0, 1], count=[0.7, 1.1], raw=[1, 2])
+    words = r"count has fractions.*models of scvi-tools take counts: value= takes another layer \(there are: raw\)"
+    with pytest.warns(UserWarning, match=words) as told:
+        adapter.DataModule(tmp_path / "cells")
+    assert len(told) == 1 and told[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        adapter.DataModule(tmp_path / "cells", value="raw")
+
+
+def test_normalised_files_in_place_are_warned_of_once(adapter: Any, tmp_path: Path) -> None:
+    anndata, sparse = pytest.importorskip("anndata"), pytest.importorskip("scipy.sparse")
+    x = sparse.csr_matrix(np.full((20, 3), 2, "f4"))
+    counts, normalised = str(tmp_path / "a.h5ad"), str(tmp_path / "b.h5ad")
+    anndata.AnnData(x, layers={"counts": x}).write_h5ad(counts)
+    anndata.AnnData(x.log1p(), layers={"counts": x}).write_h5ad(normalised)
+    for paths, words in (
+        ([normalised], r'b\.h5ad: X has fractions.*x="layers/counts"\) takes another matrix'),
+        ([counts, normalised], r"b\.h5ad: X has fractions.*a\.h5ad it has none"),
+    ):
+        with pytest.warns(UserWarning, match=words) as told:
+            adapter.DataModule(*paths)
+        assert len(told) == 1 and told[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        adapter.DataModule(penstock.open(counts, normalised, x="layers/counts"))
 
 
 # ---- training

@@ -486,3 +486,19 @@ def test_fractions_where_counts_are_wanted_are_warned_of(tmp_path: Path) -> None
         warnings.simplefilter("error")
         dataset.cells("csr")
         penstock.open(path, x="layers/counts").cells("ranked")
+
+
+def test_counts_beside_normalised_values_are_warned_of(tmp_path: Path) -> None:
+    made = make(empty=False)
+    made.layers["counts"] = made.X.copy()
+    counts = write(made, tmp_path / "a.h5ad")
+    made.X = made.X.log1p()
+    normalised, too = write(made, tmp_path / "b.h5ad"), write(made, tmp_path / "c.h5ad")
+    words = r"b\.h5ad and 1 more: X has fractions.*in .*a\.h5ad it has none.*\(there are: layers/counts\)"
+    with pytest.warns(UserWarning, match=words) as told:
+        penstock.open(counts, normalised, too)
+    assert len(told) == 1 and told[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        penstock.open(normalised, too)
+        penstock.open(counts, normalised, x="layers/counts")

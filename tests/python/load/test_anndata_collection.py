@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -190,3 +191,28 @@ def test_what_cannot_be_is_refused_in_words(tmp_path: Path) -> None:
         open_all(tmp_path / "none.h5ad")
     with pytest.raises(IndexError, match="60 cells"):
         open_all(one)[[60]]
+
+
+def test_globs_are_the_stores_that_they_match(tmp_path: Path) -> None:
+    for number in (1, 0):
+        write(make(number), tmp_path / f"s{number}.zarr", "zarr 3")
+    both = penstock.Collection.from_anndatas(tmp_path / "s?.zarr")
+    assert both.obs_names.tolist() == [f"{number}-{i}" for number in (0, 1) for i in range(CELLS)]
+    assert len(penstock.Collection.from_anndatas([f"{tmp_path}/s*.zarr", make(2)])) == 3 * CELLS
+    with pytest.raises(penstock.NotFoundError, match=r"t\?\.zarr: no file matches"):
+        penstock.Collection.from_anndatas(f"{tmp_path}/t?.zarr")
+
+
+@pytest.mark.parametrize("dense", [False, True])
+def test_counts_beside_normalised_values_are_warned_of(tmp_path: Path, dense: bool) -> None:
+    counts, normalised = make(0, dense=dense), make(1, dense=dense)
+    normalised.X = np.log1p(normalised.X)
+    paths = [write(counts, tmp_path / "a.h5ad", "h5ad"), write(normalised, tmp_path / "b.zarr", "zarr 3")]
+    with pytest.warns(UserWarning, match=r"b\.zarr: X has fractions.*in .*a\.h5ad it has none.*\"twice\"") as told:
+        penstock.Collection.from_anndatas(paths)
+    assert len(told) == 1 and told[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        penstock.Collection.from_anndatas(paths, x="layers/twice")
+        penstock.Collection.from_anndatas([paths[1], normalised])
+        penstock.Collection.from_anndatas([paths[0], counts])

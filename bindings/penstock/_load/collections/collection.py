@@ -14,12 +14,14 @@ import numpy.typing as npt
 
 from penstock._base.arguments import one_of
 from penstock._base.errors import InvalidArgumentError
-from penstock._base.words import counted, excerpt, quoted
+from penstock._base.words import counted, excerpt, quoted, warn_caller
 from penstock._data.anndata.genes import JOINS
 from penstock._data.anndata.soma import SomaStore
 from penstock._data.anndata.stores import needed
+from penstock._data.fractions import LOOKED_AT, has_fractions, mixed_words
 from penstock._load.collections.cell_batch import CellBatch, Codes
 from penstock._load.collections.cell_stores import CellStore, Indices
+from penstock._places.paths import expand
 
 _NAMES = 4096  # of cells at either end of each store, by which a state knows them
 
@@ -82,11 +84,11 @@ class Collection:
         obsm: Sequence[str] = (),
         modality: str | None = None,
     ) -> Collection:
-        """AnnData side by side: nothing is converted, and of X nothing is read.
+        """AnnData side by side: nothing is converted, and of X no more is read than a few cells of each.
 
         Args:
-            stores: paths of .h5ad and .h5mu files and zarr stores (v2, v3, sharded, compressed or not), or AnnData;
-                also mixed. X of each is compressed rows (CSR) or dense.
+            stores: paths, or globs, of .h5ad and .h5mu files and zarr stores (v2, v3, sharded, compressed or not), or
+                AnnData; also mixed. X of each is compressed rows (CSR) or dense.
             join: "exact": all have the same genes in the same order; "inner": genes of all; "outer": of any, in the
                 order of `anndata.concat`. obs has the columns that all have, with "outer" those of any.
             x: where the counts are: "X", "raw" or "layers/NAME".
@@ -101,7 +103,7 @@ class Collection:
         Raises:
             InvalidArgumentError: none, genes that differ or come twice, no such layer, column or modality; compressed
                 columns (CSC).
-            NotFoundError: a file is not there.
+            NotFoundError: a file is not there, or none matches a glob.
         """
         one_of("join", join, JOINS)
         given = (
@@ -118,7 +120,8 @@ class Collection:
         for name, names in (("layers", layers), ("obs", obs), ("obsm", obsm)):
             if isinstance(names, str):
                 raise InvalidArgumentError(f"{name}={names!r:.80}: a list of names is wanted")
-        made = cls([CellStore(each, x, modality) for each in given], join, layers, obsm)
+        made = cls([CellStore(each, x, modality) for each in _matched(given)], join, layers, obsm)
+        made._warn_of_mixed()
         if obs is not None:
             if missing := [name for name in obs if name not in made.obs]:
                 raise InvalidArgumentError(
@@ -221,6 +224,23 @@ class Collection:
             self._rows[number, member] = self._stores[number].rows(member)
         return self._rows[number, member]
 
+    def _warn_of_mixed(self) -> None:
+        """Says which stores have fractions where others have counts, by the first cells of each."""
+        if len(self._stores) < 2 or self._types["X"].kind != "f":
+            return
+        fractional: list[CellStore | SomaStore] = []
+        counts: list[CellStore | SomaStore] = []
+        for number, store in enumerate(self._stores):
+            rows = self._of(number, "X")
+            part = rows.read(np.arange(min(LOOKED_AT, rows.shape[0])))
+            values = part.data if hasattr(part, "indptr") else part
+            if values.size:
+                (fractional if has_fractions(values) else counts).append(store)
+        if fractional and counts:
+            there = quoted(fractional[0].names_in("layers")) or "none"
+            how = f"x='layers/NAME' says it (there are: {there})"
+            warn_caller(mixed_words("X", [each.name for each in fractional], counts[0].name, how))
+
     def _read(self, member: str, indices: Indices) -> Any:
         """A matrix or array of these cells, which ascend and differ."""
         bounds = np.searchsorted(indices, self._starts)
@@ -315,6 +335,15 @@ def _joined(
         None if var.index.equals(joined.var_names) else joined.var_names.get_indexer(var.index) for _, var in frames
     ]
     return joined.obs, joined.var, numbers, [len(obs) for obs, _ in frames]
+
+
+def _matched(given: Sequence[Any]) -> list[Any]:
+    """Stores, globs among them as what they match."""
+    found: list[Any] = []
+    for each in given:
+        is_here = isinstance(each, str | os.PathLike) and "://" not in os.fspath(each)
+        found += expand(os.fspath(each)) if is_here else [each]
+    return found
 
 
 def _digest(names: Any) -> str:
