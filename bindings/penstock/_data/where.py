@@ -15,6 +15,7 @@ from penstock import _native
 from penstock._base.errors import InvalidArgumentError
 from penstock._base.resources import default_threads
 from penstock._base.words import excerpt, quoted, warn_caller
+from penstock._data.category_order import warn_of_order
 
 _STEP = 1 << 21  # documents of one call, between two looks at Ctrl-C
 _FAR_STEP = 1 << 18  # of a server, which is asked for one piece at a time by each …
@@ -64,6 +65,7 @@ def choose(dataset: _native.Dataset, condition: Any) -> Choice:
     )
     documents = choosing.chosen()
     _warn_of_unknown(dataset, choosing.texts, bool(documents.count))
+    warn_of_order(dataset, choosing.condition)
     return Choice(choosing.condition, documents, _native.choice_json(choosing.condition, documents))
 
 

@@ -49,3 +49,40 @@ def test_other_conditions_say_nothing(dataset: penstock.Dataset, condition: str)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         dataset.where(condition)
+
+
+@pytest.mark.parametrize("is_in_place", [False, True])
+@pytest.mark.parametrize(
+    ("condition", "said"),
+    [
+        (
+            "stage > 'late'",
+            "stage > 'late' compares texts by their bytes, not in the order of the categories, which is "
+            '"early", "late", "it\'s adult": in that order that is stage in (\'it\'\'s adult\')',
+        ),
+        ("plate = 'a < ''b''' or 'it''s adult' > stage", "in that order that is stage in ('early', 'late')"),
+        ("not (\"the stage\" < 'early') or stage = 'late'", None),
+        ("\"the stage\" > 'it''s adult'", "in that order there is none"),
+        ("stage > 'no stage' and plate > 'a < ''b''' or apart > 'late'", None),
+    ],
+)
+def test_the_order_of_categories_is_told_where_it_is_not_that_of_bytes(
+    tmp_path: Path, condition: str, said: str | None, is_in_place: bool
+) -> None:
+    anndata, pandas = pytest.importorskip("anndata"), pytest.importorskip("pandas")
+    sparse = pytest.importorskip("scipy.sparse")
+    made = anndata.AnnData(sparse.eye(12, format="csr", dtype="f4"))
+    stages, names = ["early", "late", "it's adult"], ["late", "early"]
+    for name in ("stage", "the stage"):
+        made.obs[name] = pandas.Categorical(stages * 4, categories=stages, ordered=True)
+    made.obs["plate"] = pandas.Categorical(["a < 'b'", "c"] * 6)
+    made.obs["apart"] = pandas.Categorical(names * 6, categories=names)  # in an order, and not ordered
+    made.write_h5ad(tmp_path / "a.h5ad")
+    if not is_in_place:
+        penstock.import_anndata(tmp_path / "a.h5ad", tmp_path / "d")
+    dataset = penstock.open(tmp_path / ("a.h5ad" if is_in_place else "d"))
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        dataset.where(condition)
+    assert len(told) == (said is not None)
+    assert said is None or (said in str(told[0].message) and told[0].filename == __file__)
