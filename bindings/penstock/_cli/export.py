@@ -104,7 +104,7 @@ def _export_cells(dataset: Any, out: str, as_json: bool) -> None:
         cells = export_h5ad(dataset, local_path(out), update, lost)
     notes = [_IN_PLACE] if dataset.kind == "h5ad" else []
     if lost:
-        notes.append(f"of the imported AnnData, the file has not or otherwise: {', '.join(lost)}")
+        notes.append(f"the file lacks these of the imported AnnData, or has them otherwise: {', '.join(lost)}")
     with report_of(out):
         if as_json:
             emit_json({"path": out, "cells": cells, "genes": len(dataset.features), "notes": notes})

@@ -155,7 +155,9 @@ def _are_cells(inputs: Sequence[str], format: str | None) -> bool:
         return format in _CELLS
     endings = tuple(each for suffixes in _CELLS.values() for each in suffixes)
     found = {
-        Path(each.rstrip("/")).suffix.lower() in endings or any((Path(each) / name).is_file() for name in _IN_FOLDERS)
+        Path(each.rstrip("/")).suffix.lower() in endings
+        or each.lower().endswith((".mtx", ".mtx.gz"))
+        or any((Path(each) / name).is_file() for name in _IN_FOLDERS)
         for each in inputs
     }
     if len(found) > 1:

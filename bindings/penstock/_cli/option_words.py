@@ -32,6 +32,7 @@ def in_options(text: str, reaching: Collection[str] = ()) -> str:
     def of_places(found: re.Match[str]) -> str:
         return ", ".join(map(_option, reaching if found[1] == "storage" and reaching else found.groups()))
 
+    text = text.replace("join='inner' or 'outer'", "--join inner or outer")
     text = _UNEVEN.sub("--uneven pad", _DTYPE.sub("--dtype ", text))
     return _PLACES.sub(of_places, _OF_STORAGE.sub(of_storage, text))
 

@@ -96,7 +96,8 @@ class Binned:
 
     `batch["input_ids"]` and `batch["values"]` int64 and `batch["attention_mask"]` bool, all [rows, length]. A bin is
     `numpy.digitize(value, numpy.quantile(values, numpy.linspace(0, 1, bins - 1)))`, over all of the cell's values above
-    0; genes ascend. Where there are too many, `choose` says which stay.
+    0; genes ascend. Where there are too many, `choose` says which stay. Equal values have one bin, the last of those
+    between whose edges they lie. scGPT's own `_digitize(side="both")` draws one of these bins at random for each value.
 
     Attributes:
         bins: how many, with that of 0.

@@ -195,8 +195,19 @@ def _opened(
         raise InvalidArgumentError(f"{addresses[0].path}: .h5ad files are opened in place on this machine alone")
     from penstock._data.h5ad_in_place import Which, open_h5ad
 
-    native, files = open_h5ad(names, Which(x, modality))
+    try:
+        native, files = open_h5ad(names, Which(x, modality))
+    except InvalidArgumentError as error:
+        if not str(error).endswith(_OTHER_GENES):
+            raise
+        raise InvalidArgumentError(
+            f"{error}: other genes, or the same ones in another order. `penstock import --join inner` makes a dataset "
+            'of them, and penstock.Collection.from_anndatas(…, join="inner") reads them in place; "outer" keeps all'
+        ) from None
     return Dataset(native, reopen, files)
+
+
+_OTHER_GENES = "the names of their features differ"  # layout/dataset/concatenate.cpp
 
 
 def _kind_at(address: Address) -> str:

@@ -34,6 +34,11 @@ def classes_of(labels: npt.ArrayLike, missing: Missing | None) -> tuple[npt.NDAr
                 "never draws such observations, or missing='own class', which makes them a class"
             )
         array = _present(array, absent)
+    if array.ndim == 0 and array.dtype.kind in "US":
+        raise InvalidArgumentError(
+            f"orders.Balanced({str(array)!r:.80}): labels are wanted, not their name: give "
+            f"dataset.columns[{str(array)!r:.80}], or an array [n]"
+        )
     if array.ndim != 1 or array.dtype.kind not in "iubUS":
         raise InvalidArgumentError(
             f"orders.Balanced: labels of shape {list(array.shape)} and type {array.dtype}: integers or strings wanted"

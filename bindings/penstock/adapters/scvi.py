@@ -48,7 +48,8 @@ class DataModule(Described, LightningDataModule):  # type: ignore[misc]
 
     `model = scvi.model.SCVI(registry=cells.registry)`, then `model.train(datamodule=cells)`. SCANVI takes
     `datamodule=cells`, too, when it is made and loaded, and so does `save` of all. `inference_dataloader()` is the
-    `dataloader=` of their methods. The counts of a batch are made by native threads.
+    `dataloader=` of `get_latent_representation` and other methods, see docs/cells.md. The
+    counts of a batch are made by native threads.
 
     Lightning's checkpoints have its state, of the last batch that was trained on: a run that is stopped within an epoch
     goes on with the next batch, on any number of ranks.
@@ -207,7 +208,7 @@ class DataModule(Described, LightningDataModule):  # type: ignore[misc]
         return self.inference_dataloader()
 
     def inference_dataloader(self, part: Any = None, *, batch_size: int = _INFERENCE_ROWS) -> EvalBatches:
-        """The `dataloader=` of a model's methods: cells in their order, all of them on this rank.
+        """The `dataloader=` of a model's methods, see docs/cells.md: cells in their order, all of them on this rank.
 
         Args:
             part: "train", "validation" or "test"; or numbers of cells, in any order; None: all.

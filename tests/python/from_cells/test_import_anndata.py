@@ -294,7 +294,7 @@ def test_the_command_imports_and_says_what_is_left_out(tmp_path: Path, capsys: p
     told = json.loads(capsys.readouterr().out)
     (note,) = told.pop("notes")
     assert told == {"path": str(tmp_path / "b.h5ad"), "cells": CELLS, "genes": GENES}
-    assert note.startswith("of the imported AnnData, the file has not or otherwise: obs/flag, obs/number")
+    assert note.startswith("the file lacks these of the imported AnnData, or has them otherwise: obs/flag, obs/number")
     assert main(["import", str(tmp_path / "no.h5ad"), "--out", str(tmp_path / "e")]) == 2
     assert "no such file" in capsys.readouterr().err
     assert main([*arguments, "--workers", "1"]) == 2

@@ -193,3 +193,20 @@ def test_one_anndata_has_no_modality(tmp_path: Path) -> None:
     with pytest.raises(penstock.InvalidArgumentError, match="it is one AnnData, without modalities"):
         penstock.import_anndata(tmp_path / "a.h5ad", tmp_path / "d", modality="rna")
     assert sparse.issparse(anndata.read_h5ad(tmp_path / "a.h5ad").X)
+
+
+def test_a_file_of_a_folder_of_cellranger_is_the_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = write_mtx(tmp_path / "sample")
+    assert main(["import", str(folder / "matrix.mtx.gz"), "--out", str(tmp_path / "d")]) == 0
+    assert len(penstock.open(tmp_path / "d").cells()) == CELLS
+    (folder / "matrix.mtx.gz").rename(folder / "GSM1_matrix.mtx.gz")
+    assert main(["import", str(folder / "GSM1_matrix.mtx.gz"), "--out", str(tmp_path / "e")]) != 0
+    assert "a folder with matrix.mtx, barcodes.tsv and features.tsv" in capsys.readouterr().err
+
+
+def test_genes_in_another_order_name_the_option(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made = anndata.AnnData(sparse.eye(4, format="csr", dtype="f4"))
+    made.write_h5ad(tmp_path / "a.h5ad")
+    made[:, ::-1].copy().write_h5ad(tmp_path / "b.h5ad")
+    assert main(["import", str(tmp_path / "a.h5ad"), str(tmp_path / "b.h5ad"), "--out", str(tmp_path / "d")]) != 0
+    assert "choose --join inner or outer" in capsys.readouterr().err

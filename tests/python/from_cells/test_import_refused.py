@@ -158,6 +158,7 @@ def test_values_too_wide_for_a_column_are_refused_before_counts_are_looked_at(tm
         ({"layers": ["gene"]}, "the name of another field"),
         ({"x": "Y"}, "must be 'X', 'raw' or 'layers/NAME'"),
         ({"x": "raw"}, "raw/X: there is no such matrix"),
+        ({"x": "more.h5ad"}, r"'more\.h5ad'\): the third argument is x=: X.*several inputs are a list"),
         ({"join": "left"}, "join='left'"),
         ({"workers": 0}, "workers=0"),
         ({"format": "mds"}, "format='mds'"),

@@ -113,6 +113,10 @@ def test_a_run_that_began_with_systematic_draws_ends_with_them(view, make):
         (lambda: Sequential(fetch=0), "fetch 0"),
         (lambda: Balanced(np.full(N, -1)), "all are negative"),
         (lambda: Balanced(np.ones(N)), "integers or strings"),
+        (
+            lambda: Balanced("drug"),
+            r"Balanced\('drug'\): labels are wanted, not their name: give dataset.columns\['drug'\]",
+        ),
         (lambda: Balanced(["a", None] * 30 + ["a"]), "label None of observation 1"),
         (lambda: Balanced(LABELS, weights={0: 1, 1: 1}), "no weight for 2"),
         (lambda: Balanced(LABELS, weights={0: 1, 1: 1, 2: 1, 5: 1}), "a weight for 5, which no label is"),

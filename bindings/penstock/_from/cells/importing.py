@@ -15,7 +15,7 @@ from penstock._data.anndata.opened import Input
 from penstock._data.anndata.soma import is_soma
 from penstock._data.anndata.soma import write_as_h5ad as write_soma_as_h5ad
 from penstock._data.anndata.stores import format_of
-from penstock._from.cells.mtx import is_mtx, write_as_h5ad
+from penstock._from.cells.mtx import folder_of_mtx, is_mtx, write_as_h5ad
 from penstock._from.cells.plan import matrix_names
 from penstock._from.cells.recipe import CellRecipe, Imported
 from penstock._from.cells.told import Told
@@ -106,10 +106,15 @@ def import_anndata(
     for name, value in (("layers", layers), ("obs", obs), ("obsm", obsm)):
         if isinstance(value, str):
             raise InvalidArgumentError(f"{name}={value!r:.80}: a list of names is wanted")
+    if not x.startswith(LAYERS) and set("./") & set(x):
+        raise InvalidArgumentError(
+            f"import_anndata(…, {str(out)!r:.80}, {x!r:.80}): the third argument is x=: X, raw or layers/NAME; several "
+            "inputs are a list, which comes first"
+        )
     if raw and x == "raw":
         raise InvalidArgumentError("raw=True with x='raw': raw is what is imported")
     executor = executor_of(workers)
-    paths = [path for each in given for path in expand(local_path(each))]
+    paths = [folder_of_mtx(path) for each in given for path in expand(local_path(each))]
     folder = folder_of(out, storage, scratch)
     if is_far(executor):  # on other machines, where the working directory is another
         paths = [str(Path(each).absolute()) for each in paths]

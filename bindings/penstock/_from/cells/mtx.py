@@ -30,6 +30,23 @@ def is_mtx(path: str) -> bool:
     return any((Path(path) / name).is_file() for name in _MATRIX)
 
 
+def folder_of_mtx(path: str) -> str:
+    """The folder of a matrix.mtx; any other path as it is.
+
+    Raises:
+        InvalidArgumentError: a Matrix Market file of another name.
+    """
+    name = Path(path).name
+    if name in _MATRIX:
+        return str(Path(path).parent)
+    if name.lower().endswith((".mtx", ".mtx.gz")):
+        raise InvalidArgumentError(
+            f"{path}: a folder with matrix.mtx, barcodes.tsv and features.tsv, gzip or not, is wanted: give the three "
+            "files of a sample these names in a folder of its own, by links say"
+        )
+    return path
+
+
 def write_as_h5ad(path: str, out: Path) -> None:
     """Writes the cells of a folder as an .h5ad file: genes are named by their ids, symbols are a column of var.
 
