@@ -347,7 +347,8 @@ def test_commands_without_output_have_options_that_are_known(block: Block, monke
         if words[0] == "make":
             subprocess.run(["bash", "-c", as_run(shlex.join(words))], check=True)
         elif words[0] == "penstock":  # on a cluster
-            command = importlib.import_module(f"penstock._cli.{words[1]}").command
+            module = "import_" if words[1] == "import" else words[1]
+            command = importlib.import_module(f"penstock._cli.{module}").command
             command.make_context(words[1], words[2 : words.index(">") if ">" in words else None])
         elif words[0] == "cmake":  # minutes; tests/python/project/test_cpp.py does the like with build/release
             folders = [words[at + 1] for at, word in enumerate(words) if word == "-S"]
