@@ -126,7 +126,11 @@ def _names(context: click.Context, option: click.Parameter, value: str | None) -
     help="Cells of several files: exact refuses files whose genes differ; inner keeps the genes that all files have, "
     "outer those that any file has.",
 )
-@click.option("--modality", metavar="NAME", help="Cells: of MuData (.h5mu) the modality, of SOMA the measurement.")
+@click.option(
+    "--modality",
+    metavar="NAME",
+    help="Cells: of MuData (.h5mu) the modality, of SOMA the measurement; else the only one.",
+)
 @click.option("--raw", is_flag=True, help="Cells: keep raw too, for an export, with each cell's name.")
 @heading("Where it runs")
 @ray_option

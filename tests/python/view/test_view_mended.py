@@ -150,7 +150,8 @@ def test_sizes_are_of_data_and_on_disk_as_info_says(
     dataset, _ = scored(tmp_path)
     raw_tokens(tmp_path / "tokens.bin", 1000)
     assert main(["info", dataset.path]) == 0
-    on_disk = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("on disk")).split()[2:]
+    line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("on disk"))
+    on_disk = line.partition(",")[0].split()[2:]
     assert main(["info", dataset.path, "--json"]) == 0
     data = json.loads(capsys.readouterr().out)["size_bytes"]
     with serving(dataset, penstock.open(tmp_path / "tokens.bin", dtype="u2")) as server:

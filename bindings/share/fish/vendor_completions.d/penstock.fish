@@ -92,7 +92,7 @@ complete -c penstock -n '__penstock_command import' -l layers -x -d 'Cells: laye
 complete -c penstock -n '__penstock_command import' -l obs -x -d 'Cells: columns of obs that are kept'
 complete -c penstock -n '__penstock_command import' -l obsm -x -d 'Cells: dense arrays of obsm that become columns'
 complete -c penstock -n '__penstock_command import' -l join -x -a 'exact inner outer' -d 'Cells of several files: exact refuses files whose genes differ; inner keeps the genes that all files have, outer those that any file has'
-complete -c penstock -n '__penstock_command import' -l modality -x -d 'Cells: of MuData (.h5mu) the modality, of SOMA the measurement'
+complete -c penstock -n '__penstock_command import' -l modality -x -d 'Cells: of MuData (.h5mu) the modality, of SOMA the measurement; else the only one'
 complete -c penstock -n '__penstock_command import' -l raw -d 'Cells: keep raw too, for an export, with each cell\'s name'
 complete -c penstock -n '__penstock_command import' -l ray -d 'Run on a Ray cluster: ADDRESS is host:port of its head; without ADDRESS it is the cluster that this machine belongs to'
 complete -c penstock -n '__penstock_command import' -l scratch -x -a '(__fish_complete_directories)' -d 'With --out in a bucket: folder that holds a few shards until they are uploaded'
