@@ -133,7 +133,7 @@ def test_columns_and_features_are_refused_or_dropped(tmp_path: Path) -> None:
         writer.append(token=[1], metadata={}, columns={"score": 1})
     with pytest.raises(penstock.InvalidArgumentError, match="--drop metadata --drop columns leave them out"):
         penstock.export(tmp_path / "both", tmp_path / "m", to="megatron")
-    with pytest.raises(penstock.InvalidArgumentError, match=r"mds holds no columns; .*: --drop columns --drop features"):
+    with pytest.raises(penstock.InvalidArgumentError, match=r"mds holds no col.*: --drop columns --drop features"):
         penstock.export(tmp_path / "d", tmp_path / "m", to="mds")
     done = penstock.export(tmp_path / "d", tmp_path / "m", to="mds", drop=["columns", "features"])
     assert done.left_out == ["columns", "features"]
