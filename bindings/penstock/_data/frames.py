@@ -18,10 +18,10 @@ def frame_of(columns: Mapping[str, Any], categories: Mapping[str, Sequence[str]]
         pandas: Any = importlib.import_module("pandas")
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(f"batch.obs needs the package pandas: {install('cells')}", name=error.name) from None
-    found = {
-        name: pandas.Categorical.from_codes(_array(values), categories[name]) if name in categories else _array(values)
-        for name, values in columns.items()
-    }
+    found = {name: _array(values) for name, values in columns.items()}
+    for name, values in found.items():
+        if name in categories and values.dtype.kind in "iu":  # not the strings of columns.Names under the same name
+            found[name] = pandas.Categorical.from_codes(values, categories[name])
     return pandas.DataFrame(found, index=None if index is None else _array(index))
 
 

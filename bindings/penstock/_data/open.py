@@ -14,6 +14,7 @@ from penstock import _native
 from penstock._base.arguments import one_of
 from penstock._base.errors import InvalidArgumentError, NotFoundError
 from penstock._base.unknown_arguments import tells_unknown
+from penstock._base.words import warn_caller
 from penstock._data import dtype as _dtype
 from penstock._data.cache import Cache
 from penstock._data.dataset import Dataset
@@ -137,7 +138,7 @@ def open(
     if kind == "h5ad" and len(paths) > 1:
         warn_of_mixed(dataset)
     if dataset.kind == "raw" and dataset.records == 0:
-        raise InvalidArgumentError(f"{dataset.path}: an empty file: copy it again, or leave it out")
+        warn_caller(f"{dataset.path}: an empty file: no records")
     return dataset
 
 

@@ -50,7 +50,7 @@ def choose(dataset: _native.Dataset, condition: Any) -> Choice:
     try:
         choosing = _native.Choosing(dataset, checked(condition))
     except InvalidArgumentError as error:
-        if _LIKE.search(condition) is None:
+        if not isinstance(condition, str) or _LIKE.search(condition) is None:
             raise
         raise InvalidArgumentError(
             f'{error}; SQL has like: `penstock query DATA "select document where …" --out FILE.npy` finds documents, '

@@ -80,7 +80,7 @@ def _present(array: npt.NDArray[Any], absent: npt.NDArray[np.bool_]) -> npt.NDAr
     if kind == "O":
         kind = _kind_of_objects(values, ~absent)
     if kind == "f":  # as pandas has integers of which some are missing
-        wrong = np.flatnonzero(here != np.floor(here))
+        wrong = np.flatnonzero((here != np.floor(here)) | ~(np.abs(here) < 2.0**63))
         if wrong.size:
             raise InvalidArgumentError(f"orders.Balanced: label {here[wrong[0]]}: integers or strings wanted")
         kind = "i"

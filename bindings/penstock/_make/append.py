@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from penstock import _native
 from penstock._base.errors import InvalidArgumentError
+from penstock._data.anndata.together import refuse_other_raw
 from penstock._data.open import refuse_foreign
 from penstock._make.combining import is_native, made
 from penstock._make.executors import Here, executor_of, is_far
@@ -97,6 +98,7 @@ def append(
         return _in_bucket(path, given, progress, resume, executor, storage, scratch)
     refuse_foreign(folder.path, _NOT_OURS)
     sources = [stored(each, storage, _NOT_OURS) for each in given]
+    refuse_other_raw("append", [stored(path, None, _NOT_OURS).dataset, *(each.dataset for each in sources)])
     if is_native(folder, Here(), given):
         refuse_storage(folder.path, None, scratch)
     elif _is_done(target := stored(path, None, _NOT_OURS), sources, resume):
@@ -138,6 +140,7 @@ def _in_bucket(
     target, sources = stored(path, storage, _NOT_OURS), [stored(each, storage, _NOT_OURS) for each in given]
     if _is_done(target, sources, resume):
         return target.dataset.fingerprint
+    refuse_other_raw("append", [target.dataset, *(each.dataset for each in sources)])
     said = {"tokenizer": joined_tokenizer([target, *sources], appends=True)}
     if is_far(executor):
         sources = [each.absolute() for each in sources]

@@ -11,7 +11,9 @@ import numpy.typing as npt
 
 from penstock import _native
 from penstock._base.arguments import one_of
-from penstock._base.errors import CorruptionError, InvalidArgumentError
+from penstock._base.errors import CorruptionError, Error, InvalidArgumentError
+from penstock._data.anndata.together import refuse_other_raw
+from penstock._data.open import open as open_dataset
 from penstock._data.open import refuse_foreign
 from penstock._make.chosen_shards import Chosen, chosen_tasks
 from penstock._make.executors import Here, executor_of, is_far
@@ -76,15 +78,26 @@ def combine(
         paths = [local_path(each) for each in given]
         for path in paths:
             refuse_foreign(path, _NOT_COMBINED)
+        _refuse_other_raw(paths)
         return _native.combine(paths, folder.path, resume, overwrite, progress)
     if not given:
         raise InvalidArgumentError("combine: no datasets")
     sources = [stored(each, storage, _NOT_COMBINED) for each in given]
+    refuse_other_raw("combine", [each.dataset for each in sources])
     said = {"tokenizer": joined_tokenizer(sources), "features": sources[0].dataset.features}
     if is_far(executor):
         sources = [each.absolute() for each in sources]
     recipe = ShardRecipe(sources, tasks_of(sources), said)
     return made(recipe, folder, executor, resume=resume, overwrite=overwrite, progress=progress)
+
+
+def _refuse_other_raw(paths: Sequence[str]) -> None:
+    try:
+        datasets = [open_dataset(each) for each in paths]
+        with_features = [each for each in datasets if each.features is not None]
+    except (Error, OSError):
+        return  # the writer, which reads them next, says what is wrong
+    refuse_other_raw("combine", with_features)
 
 
 def convert(

@@ -45,3 +45,10 @@ def test_without_columns_it_has_rows_alone(dataset: penstock.Dataset) -> None:
     assert dataset.documents().read([3, 7]).obs.shape == (2, 0)
     windows = dataset.windows(10, columns=["plate"]).read([0, 2]).obs
     assert windows["plate"].isna().sum() == 4 and len(windows) == 20
+
+
+def test_strings_of_a_category_under_its_name_stay_strings(dataset: penstock.Dataset) -> None:
+    view = dataset.cells("csr", genes=range(CELLS), columns=["plate"])
+    loader = penstock.Loader(view, batch_size=10, columns=[penstock.columns.Names("plate")], framework="numpy")
+    batch = next(iter(loader))
+    assert set(batch.obs["plate"].dropna()) <= {"p1", "p2"}

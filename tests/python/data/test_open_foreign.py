@@ -120,9 +120,10 @@ def test_sizes_and_dtypes_that_cannot_be(tmp_path, dtype: Any, words):
     refused(words, penstock.open, tmp_path / "a.bin", dtype=dtype, error=(penstock.CorruptionError, ValueError))
 
 
-def test_bare_files_that_are_all_empty_are_refused(tmp_path):
+def test_bare_files_that_are_all_empty_are_warned_of(tmp_path):
     (tmp_path / "a.bin").touch()
-    refused(r"a\.bin: an empty file: copy it again", penstock.open, tmp_path / "a.bin", dtype="u2", error=ValueError)
+    with pytest.warns(UserWarning, match=r"a\.bin: an empty file: no records"):
+        assert penstock.open(tmp_path / "a.bin", dtype="u2").records == 0
     TOKENS.tofile(tmp_path / "b.bin")
     assert penstock.open(tmp_path / "a.bin", tmp_path / "b.bin", dtype="u2").records == len(TOKENS)
 

@@ -234,3 +234,35 @@ def test_raw_comes_back_where_it_is_kept(tmp_path: Path, kind: str) -> None:
     other.raw = make(seed=3, prefix="h")
     with pytest.raises(penstock.InvalidArgumentError, match=r"raw/var is another than that of"):
         penstock.import_anndata([paths[0], write(other, tmp_path / "c.h5ad")], tmp_path / "e", raw=True)
+
+
+def test_raw_of_two_imports_is_not_read_by_the_note_of_one(tmp_path: Path) -> None:
+    for name, dtype in (("a", "f4"), ("b", "i4"), ("none", None)):
+        made = make(seed=1)
+        if dtype:
+            made.raw = anndata.AnnData(made.X.astype(dtype), obs=made.obs, var=made.var[[]])
+        penstock.import_anndata(write(made, tmp_path / f"{name}.h5ad"), tmp_path / name, raw=bool(dtype))
+    one = tmp_path / "a"
+    for other in ("b", "none"):
+        for pair in ((one, tmp_path / other), (tmp_path / other, one)):
+            with pytest.raises(penstock.InvalidArgumentError, match=r"cannot combine .* their raw has other types"):
+                penstock.combine(pair, tmp_path / "both")
+            with pytest.raises(penstock.InvalidArgumentError, match=r"cannot append .* their raw has other types"):
+                penstock.append(*pair)
+    assert penstock.open(one, tmp_path / "b").to_anndata().raw is None
+    penstock.combine([one, one], tmp_path / "twice")
+    back = penstock.open(tmp_path / "twice").to_anndata()
+    assert same(back.raw.X[CELLS:], penstock.open(one).to_anndata().raw.X)
+
+
+def test_what_uns_has_of_encodings_that_are_not_known_is_left_out(tmp_path: Path) -> None:
+    path = write(make(), tmp_path / "a.h5ad")
+    with pytest.importorskip("h5py").File(path, "a") as file:
+        group = file["uns"].create_group("ragged")
+        group.attrs.update({"encoding-type": "awkward-array", "encoding-version": "0.1.0", "form": "{}", "length": 2})
+        group["node0"] = np.arange(3)
+        file["uns"]["gone"] = pytest.importorskip("h5py").SoftLink("/nowhere")
+    done = penstock.import_anndata(path, tmp_path / "d")
+    assert {"uns/ragged", "uns/gone"} <= {each.partition(" ")[0] for each in done.left_out}
+    assert main(["export", f"{tmp_path}/d", "--to", "h5ad", "--out", f"{tmp_path}/back.h5ad"]) == 0
+    assert "ragged" not in anndata.read_h5ad(tmp_path / "back.h5ad").uns

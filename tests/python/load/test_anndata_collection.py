@@ -216,3 +216,20 @@ def test_counts_beside_normalised_values_are_warned_of(tmp_path: Path, dense: bo
         penstock.Collection.from_anndatas(paths, x="layers/twice")
         penstock.Collection.from_anndatas([paths[1], normalised])
         penstock.Collection.from_anndatas([paths[0], counts])
+
+
+def test_numbers_of_genes_in_narrow_types_do_not_narrow_where_rows_begin(tmp_path: Path) -> None:
+    path = write(make(0), tmp_path / "a.h5ad", "h5ad")
+    random = np.random.default_rng(0)
+    cells, genes = 2_000, 40
+    x = sparse.csr_matrix(random.integers(1, 9, (cells, genes)).astype("f4"))  # 80,000 values: more than a u2 holds
+    with pytest.importorskip("h5py").File(path, "w") as file:
+        anndata.io.write_elem(file, "/", anndata.AnnData(x))
+        del file["X/indices"]
+        file["X/indices"] = x.indices.astype("u2")
+    read = penstock.Collection.from_anndatas([path])[np.arange(cells)].X
+    assert read.nnz == x.nnz and (read != x).nnz == 0
+    with pytest.importorskip("h5py").File(path, "a") as file:
+        file["X/indices"][7] = genes
+    with pytest.raises(penstock.CorruptionError, match="a value of gene 40 of 40"):
+        penstock.Collection.from_anndatas([path])[np.arange(8)]

@@ -17,6 +17,7 @@ from penstock._base.words import excerpt
 from penstock._data.anndata.forms import ColumnForm, NotAsNoted, Note, cast_exactly
 from penstock._data.anndata.limits import Limits
 from penstock._data.anndata.members import LAYERS, NAME, RAW, VARM, X, given_back
+from penstock._data.anndata.together import sources_of
 from penstock._data.anndata.trees import Tree, unpack
 
 T = TypeVar("T")
@@ -91,7 +92,8 @@ class CellReader:
         self.columns = {name: column for name, column in columns.items() if name not in self._dense.values()}
         self._view = dataset.documents(columns=list(columns))
         self._source = _native.make_documents(dataset._native, [])
-        self.raw = self._note.raw
+        # A note tells the raw of one import; datasets that are opened as one may have others.
+        self.raw = self._note.raw if sources_of(dataset) == 1 else None
         self._has_entries = dataset.codec not in (None, "boundaries")
         self.texts: list[str] = self._keys_of_entries()
         for name in self.texts:
@@ -103,6 +105,8 @@ class CellReader:
         self.forms, changed = _forms(noted.obs, self.columns, "obs")
         self.var_forms, of_var = _forms(noted.var, features.columns, "var")
         self.lost = [*self._note.left_out, *self._note.altered, *changed, *of_var]
+        if self._note.raw and not self.raw:
+            self.lost.append("raw (of datasets that are opened as one: combine them)")
         if not as_noted:
             self.lost.append("types of the imported AnnData (values were added or changed that these do not hold)")
 
@@ -125,7 +129,7 @@ class CellReader:
             return []
         entry = self._view.read([0]).spans[0].metadata
         return (
-            [str(key) for key in entry if key not in (NAME, *([RAW] if self.raw else []))]
+            [str(key) for key in entry if key not in (NAME, *([RAW] if self._note.raw else []))]
             if isinstance(entry, Mapping)
             else []
         )

@@ -24,6 +24,12 @@ _CHUNK = 1 << 20  # of one string: no string of a shard.json has more than 2 MiB
 _DEPTH = 24
 _ATTRIBUTES = ("encoding-type", "encoding-version", "_index", "column-order", "ordered", "shape")
 
+#: What anndata reads again from these attributes, groups and arrays alone.
+_ENCODINGS = {
+    "", "null", "dict", "array", "string", "string-array", "numeric-scalar", "bytes", "rec-array", "categorical",
+    "csr_matrix", "csc_matrix", "dataframe", "nullable-integer", "nullable-boolean", "nullable-string-array",
+}  # fmt: skip
+
 Tree = dict[str, Any]
 
 
@@ -48,6 +54,8 @@ def read_tree(path: str, group: Any, name: str, where: str) -> Tree:
 
 def _read(node: Any, room: list[int], depth: int) -> Tree:
     attributes = {name: _plain(node.attrs[name]) for name in _ATTRIBUTES if name in node.attrs}
+    if (encoding := str(attributes.get("encoding-type", ""))) not in _ENCODINGS:
+        raise NotKept(f"is of encoding {excerpt(encoding)}")
     if is_array(node):
         return {"a": attributes, **_read_array(node, room)}
     if not depth:

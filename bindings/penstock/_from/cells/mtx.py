@@ -6,6 +6,7 @@ Text is read once, into an .h5ad file that the import then reads by ranges.
 from __future__ import annotations
 
 import gzip
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -93,7 +94,7 @@ def _table(path: Path) -> list[list[str]]:
     try:
         with _opened(path) as lines:
             return [line.rstrip("\r\n").split("\t") for line in lines]
-    except (OSError, EOFError, UnicodeDecodeError) as error:
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise CorruptionError(f"{path} cannot be read: {error}") from error
 
 
@@ -105,7 +106,7 @@ def _header(path: Path, lines: IO[str]) -> tuple[str, int, int, int]:
         while line.startswith("%") or line == "\n":
             line = lines.readline()
         sizes = [int(each) for each in line.split()]
-    except (OSError, EOFError, ValueError) as error:
+    except (OSError, EOFError, zlib.error, ValueError) as error:
         raise CorruptionError(f"{path} cannot be read: {error}") from error
     wanted = words[:3] == ["%%matrixmarket", "matrix", "coordinate"] and words[4:] == ["general"]
     if not wanted or words[3] not in ("real", "integer", "pattern") or len(sizes) != 3:
@@ -125,7 +126,7 @@ def _entries(path: Path, lines: IO[str], kind: str) -> Iterator[tuple[Any, Any, 
             yield part[0].to_numpy(), part[1].to_numpy(), part[2].to_numpy() if 2 in part else ones
     except pandas.errors.EmptyDataError:
         return
-    except (OSError, EOFError, ValueError) as error:
+    except (OSError, EOFError, zlib.error, ValueError) as error:
         raise CorruptionError(f"{path} cannot be read: {error}") from error
 
 
@@ -143,6 +144,10 @@ def _copy(
             raise CorruptionError(f"{path}: a value lies outside of {genes:,} × {cells:,}")
         if not np.isfinite(value).all() or (data.node.dtype.kind == "i" and np.abs(value).max() >= 1 << 31):
             raise CorruptionError(f"{path}: a value is no finite number of at most 31 bits")
+        if data.node.dtype.kind == "i" and (value != np.floor(value)).any():
+            raise CorruptionError(f"{path}: its header says integer, and a value has a fraction")
+        if data.node.dtype.kind == "f" and np.abs(value).max() > np.finfo(data.node.dtype).max:
+            raise CorruptionError(f"{path}: a value is too large for {data.node.dtype}")
         if is_ordered and (cell[0] < last or (cell[1:] < cell[:-1]).any()):
             is_ordered = False
             kept = [(indices.node[:] + 1, np.repeat(np.arange(cells), counts) + 1, data.node[:])]

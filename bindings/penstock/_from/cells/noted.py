@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from penstock._base.errors import CorruptionError
 from penstock._base.words import excerpt
 from penstock._data.anndata.exact import common_type
 from penstock._data.anndata.forms import ColumnForm, FormOf, Note
@@ -98,7 +99,7 @@ def _packed_uns(opened: Opened, left_out: list[str]) -> list[str]:
                 continue
             try:
                 tree = read_tree(store.path, store.root["uns"], name, "uns")
-            except NotKept as error:
+            except (NotKept, CorruptionError) as error:  # nothing of the cells hangs on it
                 gone[name] = str(error)
                 continue
             if kept.setdefault(name, tree) != tree:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from penstock._base.errors import InvalidArgumentError, NotFoundError
+from penstock._base.errors import CorruptionError, InvalidArgumentError, NotFoundError
 from penstock._base.words import quoted
 from penstock._data.anndata.stores import needed
 
@@ -48,6 +48,9 @@ class SparseRows:
                 f"{what}: {self.shape[0]:,} cells, {len(self._starts):,} starts of rows, the last at "
                 f"{int(self._starts[-1]):,} of {self._data.shape[0]:,} values"
             )
+        if (np.diff(self._starts, prepend=0) < 0).any():
+            raise CorruptionError(f"{what}: starts of rows, indptr, that do not ascend")
+        self._what = what
         self._gap = _gap(self._data)
 
     def read(self, rows: Indices) -> Any:
@@ -57,11 +60,11 @@ class SparseRows:
         starts = np.concatenate([[0], np.cumsum(counts)])
         values = _gathered(self._data, begins, ends, self._gap)
         genes = _gathered(self._indices, begins, ends, self._gap)
+        if genes.size and not 0 <= int(genes.min()) <= int(genes.max()) < self.shape[1]:
+            raise CorruptionError(f"{self._what}: a value of gene {int(genes.max()):,} of {self.shape[1]:,}")
         made = needed("scipy.sparse", _USE).csr_matrix
-        return made(
-            (values, genes, starts.astype(genes.dtype if starts[-1] < 1 << 31 else np.int64)),
-            (len(rows), self.shape[1]),
-        )
+        index = np.int32 if max(int(starts[-1]), self.shape[1]) < 1 << 31 else np.int64
+        return made((values, genes.astype(index, copy=False), starts.astype(index)), (len(rows), self.shape[1]))
 
 
 class DenseRows:
