@@ -342,7 +342,7 @@ CHARTS: dict[str, Callable[[Sequence[Line]], str]] = {
     "layouts": layouts,
     "writer": writer,
     "balance": balance,
-    "cells": cells_by_number,
+    "cells-by-number": cells_by_number,
 }
 
 

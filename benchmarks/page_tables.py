@@ -18,7 +18,7 @@ TABLES = {
     "balance": "balance",
     "the-writer": "writer",
     "layouts": "layouts",
-    "cells-by-number": "cells",
+    "cells-by-number": "cells-by-number",
 }
 #: The tables that compare loaders; a loader of the first two is not drawn again from the last.
 PEERS = ("peers-warm", "peers-cold", "beside-the-newest")

@@ -71,9 +71,9 @@ def measure(files: Files, rows: int, seconds: float, repeats: int) -> list[Resul
             memory[name].append(said["anonymous"] / 2**20)
             print(f"{files.cells:,} cells, {name}: {speeds[name][-1]:,.0f} cells/s", file=sys.stderr, flush=True)
     named = f"{files.cells:,} cells"
-    return [Result("cells", f"{named}: {name}", "cells/s", tuple(found), "warm") for name, found in speeds.items()] + [
-        Result("cells", f"{named}: {name}", "MiB", tuple(found), "warm") for name, found in memory.items()
-    ]
+    return [
+        Result("cells-by-number", f"{named}: {name}", "cells/s", tuple(found), "warm") for name, found in speeds.items()
+    ] + [Result("cells-by-number", f"{named}: {name}", "MiB", tuple(found), "warm") for name, found in memory.items()]
 
 
 def main() -> None:
