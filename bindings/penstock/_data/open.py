@@ -106,9 +106,8 @@ def open(
         NotFoundError: no such file; a folder without manifest (says how to go on).
         IoError: a file cannot be looked at or read: no permission, a name too long, a loop of links, a broken disk.
         CorruptionError: a manifest or header that cannot be, a truncated file.
-        InvalidArgumentError: a type is needed and not given; bare files that are all empty; kinds that differ; an .h5ad
-            file that cannot be read in place: dense, compressed columns, compressed; a cache of files that lie on this
-            machine.
+        InvalidArgumentError: a type is needed and not given; kinds that differ; an .h5ad file that cannot be read in
+            place: dense, compressed columns, compressed; a cache of files that lie on this machine.
         OSError: the folder `cache` cannot be written.
 
     Examples:

@@ -98,10 +98,11 @@ def append(
         return _in_bucket(path, given, progress, resume, executor, storage, scratch)
     refuse_foreign(folder.path, _NOT_OURS)
     sources = [stored(each, storage, _NOT_OURS) for each in given]
-    refuse_other_raw("append", [stored(path, None, _NOT_OURS).dataset, *(each.dataset for each in sources)])
+    target = stored(path, None, _NOT_OURS)
+    refuse_other_raw("append", [target.dataset, *(each.dataset for each in sources)])
     if is_native(folder, Here(), given):
         refuse_storage(folder.path, None, scratch)
-    elif _is_done(target := stored(path, None, _NOT_OURS), sources, resume):
+    elif _is_done(target, sources, resume):
         return target.dataset.fingerprint
     with ExitStack() as brought:
         above = folder.beside if scratch is None else scratch
