@@ -47,10 +47,11 @@ def choose(dataset: _native.Dataset, condition: Any) -> Choice:
     Raises:
         InvalidArgumentError: no condition, or none on this dataset's columns.
     """
+    given = checked(condition)
     try:
-        choosing = _native.Choosing(dataset, checked(condition))
+        choosing = _native.Choosing(dataset, given)
     except InvalidArgumentError as error:
-        if not isinstance(condition, str) or _LIKE.search(condition) is None:
+        if _LIKE.search(given) is None:
             raise
         raise InvalidArgumentError(
             f'{error}; SQL has like: `penstock query DATA "select document where …" --out FILE.npy` finds documents, '
