@@ -14,7 +14,8 @@ _WINDOW = 4096
 _RECORDS = 1 << 20  # of one piece
 _DOCUMENTS = 1 << 17
 _COVERED = 1 << 18  # documents among which those of a piece are
-_ENTRIES = 1 << 14  # documents whose metadata is looked at between two reports
+_FEW_ENTRIES, _ENTRIES = 1 << 4, 1 << 14  # documents whose metadata is looked at between two reports
+_ENTRY_BYTES = 1 << 24  # from which on it is that of fewer
 _ROWS = 1 << 12
 _LOCAL = 1000  # records that are read rather than one document more is read by itself
 _FAR = 8  # of a server: records that are read for one that is wanted
@@ -118,9 +119,9 @@ def entries(
     if not is_ragged:
         view = view.padded(to=1)  # entries are wanted, not records
     shards = np.cumsum([0, *(shard.spans for shard in dataset.shards)])
-    at = start
+    at, most = start, _FEW_ENTRIES
     while at < len(which):
-        some = _near(which, at)[:_ENTRIES]
+        some = _near(which, at)[:most]
         found: list[tuple[int, bytes]] = []
         if not is_ragged:
             low = int(some[0])
@@ -128,13 +129,15 @@ def entries(
             some = some[: max(int(np.searchsorted(begins[some - low + 1], _RECORDS, "right")), 1)]
             first = _stream_begin(dataset, view, some, begins, first_record)
             if first is not None:
-                found = _in_windows(dataset, first, first + int(begins[some[-1] - low + 1]), some, shards)
+                found = _in_windows(dataset, first + begins[some - low], some, shards)
         known = {number for number, _ in found}
         rest = np.array([number for number in some.tolist() if number not in known], np.int64)
         for row in range(0, len(rest), _ROWS):
             batch = view.read(rest[row : row + _ROWS])
             found += [(int(rest[row + span.row]), bytes(span.raw)) for span in batch.spans]
         at += len(some)
+        is_much = sum(len(raw) for _, raw in found) > _ENTRY_BYTES
+        most = max(most // 4, 1) if is_much else min(most * 4, _ENTRIES)
         yield sorted(found), at
 
 
@@ -180,14 +183,15 @@ def _cut_out(
 
 
 def _in_windows(
-    dataset: Any, begin: int, end: int, some: npt.NDArray[np.int64], shards: npt.NDArray[np.int64]
+    dataset: Any, begins: npt.NDArray[np.int64], some: npt.NDArray[np.int64], shards: npt.NDArray[np.int64]
 ) -> list[tuple[int, bytes]]:
-    """Entries of those documents that begin in a whole window."""
+    """Entries of those documents that begin in a whole window, by the records with which they begin."""
     window = min(_WINDOW, dataset.records)
-    whole = dataset.records // window * window
-    if min(end, whole) <= begin:
+    # Not the windows between: each that a long document covers has its entry once more.
+    rows = np.unique(begins // window)
+    rows = rows[rows < dataset.records // window].astype(np.uint64)
+    if len(rows) == 0:
         return []
-    rows = np.arange(begin // window, -(-min(end, whole) // window), dtype=np.uint64)
     spans = dataset.windows(window).read(rows).spans
     ids = spans.ids
     numbers = shards[ids[:, 0]] + ids[:, 1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -78,7 +79,7 @@ class Scratch:
 
 
 def _open_lock(folder: Path) -> int:
-    return os.open(folder / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    return os.open(folder / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 
 
 def _above(parent: PathLike | None) -> Path:
@@ -89,7 +90,8 @@ def remove_dead(parent: PathLike | None) -> None:
     """Removes the scratch folders of processes that ended, in `parent` or in the folder of temporary files."""
     for folder in _above(parent).glob(f"{_PREFIX}*"):
         with suppress(OSError):
-            if folder.stat().st_uid != os.getuid() or (folder / _KEPT).exists():
+            # Others may put links of such a name into the folder of temporary files.
+            if folder.is_symlink() or folder.stat().st_uid != os.getuid() or (folder / _KEPT).exists():
                 continue
             lock = _open_lock(folder)  # its owner may have been killed before it made one
             try:
@@ -97,6 +99,11 @@ def remove_dead(parent: PathLike | None) -> None:
                 shutil.rmtree(folder, ignore_errors=True)
             finally:
                 os.close(lock)
+
+
+def unfinished(path: str) -> str:
+    """The name of a file or folder until it is whole and gets its own; nobody can guess it, and lay a link there."""
+    return f"{path}.partial-{secrets.token_hex(8)}"
 
 
 @contextmanager

@@ -27,6 +27,16 @@ def test_a_folder_whose_owner_was_killed_before_it_locked_it_is_removed(tmp_path
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_link_that_another_user_laid_is_not_followed(tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    (shared / "penstock-scratch-0").symlink_to(mine)
+    Scratch(shared).close()
+    assert list(mine.iterdir()) == []
+
+
 def test_a_folder_that_goes_before_it_is_locked_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = []
     real = tempfile.mkdtemp

@@ -13,6 +13,7 @@ from penstock._data.anndata.cell_reader import CellReader, with_noted_types
 from penstock._data.anndata.stores import needed
 from penstock._from.cells.h5ad_file import FileWriter
 from penstock._from.cells.output_file import OutputFile
+from penstock._places.scratch import unfinished
 
 
 def export_h5ad(
@@ -30,7 +31,7 @@ def export_h5ad(
     h5py = needed("h5py", "export")
     if os.path.lexists(out):
         raise InvalidArgumentError(_THERE.format(out))
-    partial = f"{out}.partial-{os.getpid()}"
+    partial = unfinished(out)
     output = OutputFile(partial, out)
 
     def tell(done: int, total: int) -> None:

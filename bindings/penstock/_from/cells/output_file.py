@@ -29,7 +29,7 @@ class OutputFile:
         self._error: OSError | None = None
         self._at = 0
         try:
-            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o666)
+            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
         except OSError as error:
             raise self._told(error) from error
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from penstock._base.errors import Error, InvalidArgumentError, IoError
+from penstock._places.scratch import unfinished
 
 _BUFFER = 1 << 20
 
@@ -36,13 +37,14 @@ class NewFiles:
         self._paths = list(paths)
         for path in paths:
             refuse_existing(path)
+        self._partial = {path: unfinished(path) for path in paths}
         self._open: dict[str, BinaryIO] = {}
 
     def open(self, path: str) -> BinaryIO:
         """A file that gets the name `path`."""
         if not Path(path).parent.exists():
             Path(path).parent.mkdir(parents=True)
-        self._open[path] = Path(self._partial(path)).open("w+b", buffering=_BUFFER)  # noqa: SIM115 - __exit__ closes it
+        self._open[path] = Path(self._partial[path]).open("x+b", buffering=_BUFFER)  # noqa: SIM115 - __exit__ closes it
         return self._open[path]
 
     def __enter__(self) -> NewFiles:
@@ -62,7 +64,7 @@ class NewFiles:
                 with suppress(OSError):
                     file.close()
                 with suppress(OSError):
-                    Path(self._partial(path)).unlink()
+                    Path(self._partial[path]).unlink()
 
     def _publish(self) -> None:
         for file in self._open.values():
@@ -71,12 +73,8 @@ class NewFiles:
             file.close()
         for path in self._open:
             refuse_existing(path)
-            Path(self._partial(path)).replace(path)
+            Path(self._partial[path]).replace(path)
         sync_folder(Path(self._paths[0]).parent)
-
-    @staticmethod
-    def _partial(path: str) -> str:
-        return f"{path}.partial-{os.getpid()}"
 
 
 @contextmanager
@@ -88,7 +86,7 @@ def new_folder(path: str) -> Iterator[Path]:
         IoError: it cannot be written.
     """
     refuse_existing(path)
-    partial = Path(f"{path}.partial-{os.getpid()}")
+    partial = Path(unfinished(path))
     try:
         with saying(path):
             partial.mkdir(parents=True)

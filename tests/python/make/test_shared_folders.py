@@ -1,0 +1,165 @@
+"""Runs in a folder that others may write to: the umask is kept, and a link of theirs leads no run to another file.
+
+inotify says which names a run made in the folder. One that comes again at another run can be guessed: a link to a file
+outside lies there at the next.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import stat
+import struct
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import _anndata_files
+import numpy as np
+import penstock
+import pytest
+from _datasets import with_everything
+from _token_files import put_datatrove
+from penstock._cli.main import main
+
+IN_CREATE, IN_MOVED_TO, IN_NONBLOCK = 0x100, 0x80, 0o4000
+ENTRY = struct.Struct("iIII")
+
+
+def _written_over(given: Path, out: str) -> None:
+    penstock.combine([given / "data"], out)
+    penstock.convert(given / "plain", out, "ids", overwrite=True)
+
+
+def _appended(given: Path, out: str) -> None:
+    penstock.combine([given / "data"], out)
+    penstock.append(out, [given / "data"])
+
+
+def _annotated(given: Path, out: str) -> None:
+    penstock.combine([given / "plain"], out)
+    penstock.annotate(out, {"n": list(range(30))})
+
+
+def _exported(to: str) -> Callable[[Path, str], object]:
+    return lambda given, out: penstock.export(given / "plain", out, to=to, drop=["metadata"])
+
+
+VERBS: dict[str, Callable[[Path, str], object]] = {
+    "write": lambda given, out: penstock.write(
+        given / "ids.jsonl", out, ids_column="ids", dtype="u2", workers=3, shard_size=1 << 14
+    ),
+    "combine": lambda given, out: penstock.combine([given / "data"], out),
+    "convert": lambda given, out: penstock.convert(given / "plain", out, "ids"),
+    "shuffle": lambda given, out: penstock.shuffle(given / "data", out, seed=3, documents=True, memory=1 << 18),
+    "import": lambda given, out: penstock.import_tokens(given / "a.ds", out),
+    "import cells": lambda given, out: penstock.import_anndata(given / "cells.h5ad", out),
+    "export cells": lambda given, out: main(["export", str(given / "cells"), "--to", "h5ad", "--out", out]),
+    "megatron": _exported("megatron"),
+    "datatrove": lambda given, out: _exported("datatrove")(given, out + ".ds"),
+    "mds": _exported("mds"),
+    "append": _appended,
+    "annotate": _annotated,
+    "overwrite": _written_over,
+    "pack": lambda given, out: main(["pack", str(given / "plain"), "--window", "64", "--out", out]),
+}
+
+
+@pytest.fixture(scope="module")
+def given(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Inputs of all verbs."""
+    folder = tmp_path_factory.mktemp("given")
+    with_everything(folder / "data", 1 << 14)
+    put_datatrove(folder)
+    ids = np.random.default_rng(0).integers(0, 60_000, (200, 150)).tolist()
+    (folder / "ids.jsonl").write_text("".join(f'{{"ids": {each}}}\n' for each in ids))
+    with penstock.Writer(folder / "plain", {"token": "u2"}, "json") as writer:
+        for number in range(30):
+            writer.append(token=[number], metadata=number)
+    _anndata_files.write(_anndata_files.as_kind(_anndata_files.make(), "csr"), folder / "cells.h5ad")
+    penstock.import_anndata(folder / "cells.h5ad", folder / "cells")
+    return folder
+
+
+def run(verb: str, given: Path, out: Path, umask: int = 0o022) -> int:
+    """In a process of its own: others watch it."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            os.umask(umask)
+            sys.stdout = sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 - the process ends
+            VERBS[verb](given, str(out))
+            code = 0
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@contextmanager
+def made_in(folder: Path, names: list[str]) -> Iterator[None]:
+    """Adds the names that are made in the folder meanwhile, and those that files there are renamed to."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    watch = libc.inotify_init1(IN_NONBLOCK)
+    try:
+        assert libc.inotify_add_watch(watch, os.fsencode(folder), IN_CREATE | IN_MOVED_TO) > 0
+        yield
+        while True:
+            try:
+                data = os.read(watch, 1 << 16)
+            except BlockingIOError:
+                break
+            while data:
+                size = ENTRY.unpack_from(data)[3]
+                names.append(data[ENTRY.size : ENTRY.size + size].rstrip(b"\0").decode())
+                data = data[ENTRY.size + size :]
+    finally:
+        os.close(watch)
+
+
+def modes(folder: Path) -> dict[str, int]:
+    return {str(each): stat.S_IMODE(each.lstat().st_mode) for each in (folder, *sorted(folder.rglob("*")))}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_files_have_the_modes_that_the_umask_leaves(given: Path, tmp_path: Path, verb: str) -> None:
+    for umask in (0o027, 0):
+        folder = tmp_path / f"{umask:o}"
+        folder.mkdir(mode=0o777 & ~umask)
+        folder.chmod(0o777 & ~umask)
+        for file in (each for each in given.rglob("*") if each.is_file()):
+            file.chmod(0o666 & ~umask)  # some files are linked, and have the modes that they had
+        assert run(verb, given, folder / "out", umask) == 0
+        for name, mode in modes(folder).items():
+            assert mode == (0o777 if Path(name).is_dir() else 0o666) & ~umask, name
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_link_that_lies_in_wait_leads_nowhere(given: Path, tmp_path: Path, verb: str) -> None:
+    runs: list[set[str]] = []
+    for number in range(2):
+        shared = tmp_path / f"shared{number}"
+        shared.mkdir()
+        names: list[str] = []
+        with made_in(shared, names):
+            assert run(verb, given, shared / "out") == 0
+        runs.append(set(names))
+    guessed = runs[0] & runs[1]
+    assert guessed
+    for name in runs[0] - guessed:  # a random part of 64 bits, and made with O_EXCL or mkdir
+        assert re.search(r"[0-9a-f]{16}", name), name
+    for number, name in enumerate(sorted(guessed)):
+        shared, victim = tmp_path / f"trap{number}", tmp_path / f"victim{number}"
+        shared.mkdir()
+        victim.write_bytes(b"not yours")
+        (shared / name).symlink_to(victim)
+        run(verb, given, shared / "out")
+        assert victim.read_bytes() == b"not yours", name
+        assert stat.S_IMODE(victim.stat().st_mode) == 0o644
+        victim.unlink()  # and of a link to nothing, that nothing is made
+        if not (shared / name).is_symlink():
+            continue
+        run(verb, given, shared / "out")
+        assert not victim.exists(), name
