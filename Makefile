@@ -108,7 +108,7 @@ soma: build  ## SOMA experiments that tiledbsoma wrote, in an environment of its
 ray: build  ## on a Ray cluster of two nodes here, killed workers and nodes, in an environment of its own (about 8 minutes, 1.2 GB)
 	python tests/ray/run.py --json build/ray/results.json --markdown build/ray/results.md
 
-peers-tests: build  ## tests of other loaders of cells, over penstock: their packages' own, from their sources (5 minutes)
+peers-tests: build  ## tests of other loaders of cells, over penstock: their packages' own, from their sources (5 minutes, and 15 to build penstock for Python 3.12)
 	python tests/peers/run.py --markdown build/peers-tests/results.md
 
 demo: package  ## train, kill, resume on other numbers of processes, compare every token and loss

@@ -17,5 +17,11 @@ DIFFERENCES: dict[str, dict[str, str]] = {
         "TestDeepSizeof::test_multiindexable": "scDataset's estimate of bytes knows its own class",
         "TestMemoryEstimationAccuracy::test_multiindexable_batch_size_matches_estimate": _PART,
         "TestAutoConfigEdgeCases::test_large_batch_size": "suggest refuses a batch of more observations than there are",
-    }
+    },
+    "annbatch": {
+        "test_batch_sizes_match_expected_pattern[RandomSampler]": "blocks begin at a place that each epoch draws",
+        "test_workers_cover_full_dataset_without_overlap[batch_size_one_three_workers_uneven_case]": (
+            "every worker has as many batches"
+        ),
+    },
 }

@@ -23,6 +23,9 @@ from differences import DIFFERENCES
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 BUILD = ROOT / "build" / "peers-tests"
+sys.path.insert(0, str(ROOT / "benchmarks" / "peers"))
+
+import environment  # noqa: E402
 
 
 @dataclass(frozen=True)
@@ -30,19 +33,32 @@ class Peer:
     """A package, and those of its test files that are of what penstock has too.
 
     Attributes:
-        name: of the package, and of the module of shims/ that counts how often penstock was used.
+        name: of the package.
         version: of it.
         files: of its tests.
+        plugin: the module of shims/ that counts how often penstock was used; imported by pytest first.
+        python: the version that it wants, where it is another one than this; penstock is built for it then.
+        requirements: what its environment has besides.
     """
 
     name: str
     version: str
     files: tuple[str, ...]
+    plugin: str
+    python: str | None = None
+    requirements: tuple[str, ...] = ()
 
 
 PEERS = (
-    Peer("scdataset", "0.3.0", ("test_scdataset.py", "test_strategy.py", "test_ddp_real.py", "test_auto_config.py")),
-)
+    Peer(
+        "scdataset", "0.3.0", ("test_scdataset.py", "test_strategy.py", "test_ddp_real.py", "test_auto_config.py"),
+        "scdataset",
+    ),
+    Peer(
+        "annbatch", "0.3.1", ("test_dataset.py", "test_sampler.py", "test_class_sampler.py"), "annbatch_over_penstock",
+        "3.12", ("zarrs==0.2.3", "torch==2.13.0", "numba", "pytest", "pytest-subtests"),
+    ),
+)  # fmt: skip
 
 
 def say(text: str) -> None:
@@ -59,6 +75,7 @@ def fetched(peer: Peer, build: Path) -> tuple[Path, Path]:
         folder.mkdir(parents=True)
         pip = [sys.executable, "-m", "pip", "-q", "--disable-pip-version-check"]
         wanted = [f"{peer.name}=={peer.version}", "--no-deps"]
+        wanted += ["--python-version", peer.python] if peer.python is not None else []
         subprocess.run([*pip, "download", *wanted, "--no-binary", ":all:", "-d", str(folder)], check=True)
         [archive] = folder.glob("*.tar.gz")
         with tarfile.open(archive) as opened:
@@ -70,29 +87,52 @@ def fetched(peer: Peer, build: Path) -> tuple[Path, Path]:
     return packages, tests
 
 
+def interpreter(peer: Peer, build: Path) -> str:
+    """The Python that runs the tests: this one, or that of an environment with penstock built for it.
+
+    Raises:
+        NotInstalled: there is no Python of this version, or pip failed.
+    """
+    if peer.python is None:
+        return sys.executable
+    place = build / f"{peer.name}-environment"
+    python = str(place / "bin" / "python")
+    if not (place / "made").exists():
+        say(f"making an environment of Python {peer.python}, and penstock for it (15 minutes)")
+        environment.run([environment.found(peer.python), "-m", "venv", "--clear", str(place)])
+        pip = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+        environment.run([*pip, f"{peer.name}=={peer.version}", *peer.requirements])
+        environment.run([*pip, str(ROOT), f"--config-settings=build-dir={place}-build"])
+        (place / "made").touch()
+    return python
+
+
 def run(peer: Peer, build: Path) -> list[dict[str, Any]]:
     """What became of each test. Those that fail for no known reason run again: some meet at a port of their own."""
-    found = called(peer, build, [])
-    again = [each for each in found if each["outcome"] == "failed" and each["test"] not in DIFFERENCES[peer.name]]
+    python = interpreter(peer, build)
+    found = called(peer, python, build, [])
+    again = [
+        each for each in found if each["outcome"] == "failed" and each["test"] not in DIFFERENCES.get(peer.name, {})
+    ]
     if not again:
         return found
-    later = {each["test"]: each for each in called(peer, build, [each["test"] for each in again])}
+    later = {each["test"]: each for each in called(peer, python, build, [each["test"] for each in again])}
     return [later.get(each["test"], each) for each in found]
 
 
-def called(peer: Peer, build: Path, only: list[str]) -> list[dict[str, Any]]:
+def called(peer: Peer, python: str, build: Path, only: list[str]) -> list[dict[str, Any]]:
     """What became of these tests; of none, all of them."""
     packages, tests = fetched(peer, build)
     report = build / f"{peer.name}.jsonl"
     report.unlink(missing_ok=True)
     settings = {
         "PENSTOCK_PEER": str(packages),
-        "PENSTOCK_PEER_NAME": peer.name,
+        "PENSTOCK_PEER_NAME": peer.plugin,
         "PENSTOCK_PEER_REPORT": str(report),
         "PENSTOCK_PEER_TESTS": json.dumps(only),
-        "PYTHONPATH": str(HERE / "shims"),  # before the package, also in processes of tests
+        "PYTHONPATH": f"{HERE / 'shims'}{os.pathsep}{tests.parent}",  # before the package, also in processes of tests
     }
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "peers_report", "-p", "no:cacheprovider"]
+    command = [python, "-m", "pytest", "-q", "-p", peer.plugin, "-p", "peers_report", "-p", "no:cacheprovider"]
     files = [str(tests / each) for each in peer.files]
     with (build / f"{peer.name}.log").open("a" if only else "w", encoding="utf-8") as log:
         subprocess.run(
@@ -142,7 +182,11 @@ def main() -> int:
     for peer in PEERS:
         if options.only and peer.name not in options.only:
             continue
-        found = run(peer, options.build.absolute())
+        try:
+            found = run(peer, options.build.absolute())
+        except environment.NotInstalled as error:
+            say(f"{peer.name}: left out: {error}")
+            continue
         wrong += surprises(peer, found)
         rows += table(peer, found)
     print("\n".join(rows))
