@@ -91,6 +91,7 @@ JOBS = (
     Job("scvi_job.py", SCVI, "SCANVI, the same", ("--model", "SCANVI")),
     Job("scvi_job.py", SCVI, "SCVI by DDP on 2 processes", ranks=(2, 2), torchrun=True),
     Job("scvi_job.py", SCVI, "the same, saved on 2 processes, loaded on 1", ranks=(2, 1), torchrun=True),
+    Job("scvi_job.py", SCVI, "the same, saved on 1 process, loaded on 2", ranks=(1, 2), torchrun=True),
 )  # fmt: skip
 
 

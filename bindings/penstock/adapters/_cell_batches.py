@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import re
 import struct
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sized
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from penstock._base.errors import InvalidArgumentError, StateMismatchError
 from penstock._data.batch import Batch
@@ -15,11 +15,12 @@ from penstock._load.loader import Loader
 from penstock.adapters._cell_codes import Coded
 
 Tensors = dict[str, Any]
+LEAST = 2  # cells of a rank's batch that is trained on: BatchNorm refuses one
 
 
 @dataclass(frozen=True)
 class Names:
-    """What the tensors of a batch are called."""
+    """Names of the tensors of a batch."""
 
     x: str
     batch: str
@@ -93,7 +94,7 @@ class EvalBatches:
     """The same batches at each `for`; of a rank that has no cell in the last one, without it."""
 
     def __init__(self, loader: Loader[Tensors], make: Callable[[Tensors], Any]) -> None:
-        """Of a loader of tensors; `make` makes of these what is given."""
+        """Takes a loader of tensors; `make` makes of these what is given."""
         self.loader = loader
         self._make = make
 
@@ -109,23 +110,29 @@ class EvalBatches:
 
 
 class TrainBatches:
-    """What Lightning trains on: each `for` is an epoch; its state is that of the batch trained on.
+    """Batches that Lightning trains on: each `for` is an epoch; its state is that of the batch trained on.
+
+    An epoch ends before a batch in which a rank would have fewer than `LEAST` cells. What is left of the epoch decides
+    that, which after a resume with another number of ranks is not the number of cells modulo the batch size.
 
     Attributes:
-        loader: of the cells.
+        loader: of the cells, whose tail is padded.
         labeled: an endless one of cells with labels, whose batches go beside the others; None: there is none.
-        noise: what torch's generators are seeded by, with position and rank; None: they are left alone.
+        noise: number that torch's generators are seeded by, with position and rank; None: they are left alone.
     """
 
-    def __init__(self, loader: Loader[Tensors], labeled: Loader[Tensors] | None, noise: int | None) -> None:
-        """Of loaders of tensors."""
-        self.loader, self.labeled, self.noise = loader, labeled, noise
+    def __init__(self, loader: Loader[Tensors], rows: int, labeled: Loader[Tensors] | None, noise: int | None) -> None:
+        """Takes loaders of tensors; `rows` are those of a full batch of the first."""
+        self.loader, self._rows, self.labeled, self.noise = loader, rows, labeled, noise
+        self._cells = len(cast("Sized", loader.view))
         self._is_placed = False  # by a state, of which no batch was given yet
+        self._is_over = False  # the epoch; the loader is at the next one
         self._note()
 
     def __iter__(self) -> TrainBatches:
         """Goes on at the position."""
         iter(self.loader)
+        self._is_over = False
         return self
 
     def __next__(self) -> Any:
@@ -136,6 +143,8 @@ class TrainBatches:
         """
         position = self.loader.position
         try:
+            if self._is_over:
+                raise StopIteration
             batch = next(self.loader)
         except StopIteration:
             self._note()
@@ -146,13 +155,25 @@ class TrainBatches:
             self.loader.seek(position)  # it was not given: it comes again
             raise
         self._is_placed = False
+        self._is_over = self._leave_out()
         if self.noise is not None:
             _seed(self.loader._layout.torch, _mixed(self.noise, position, self.loader.rank))
         return made
 
     def __len__(self) -> int:
-        """Batches of an epoch."""
-        return len(self.loader)
+        """Batches of a whole epoch."""
+        ranks = self.loader.world_size
+        rest = self._cells % (self._rows * ranks)
+        return len(self.loader) - (0 < rest < LEAST * ranks)
+
+    def _leave_out(self) -> bool:
+        """Passes over what is left of the epoch if it is too little for a batch; True if it was."""
+        position = self.loader.position
+        left = -position % self._cells
+        if not 0 < left < LEAST * self.loader.world_size:
+            return False
+        self.loader.seek(position + left)
+        return True
 
     def begin_again(self) -> None:
         """Begins the epoch again that was broken off, unless a state says where to go on."""
@@ -190,7 +211,8 @@ class TrainBatches:
             raise StateMismatchError(_advised(str(error))) from None
         if self.noise is not None and state.get("noise") is not None:
             self.noise = int(state["noise"])
-        self._begin, self._is_placed = None, True
+        self._begin, self._is_placed, self._is_over = None, True, False
+        self._leave_out()  # of a run with fewer ranks, which trained on it
 
     def close(self) -> None:
         """Stops the loaders' threads."""
@@ -203,7 +225,7 @@ class Minified:
     """Batches that hold what a model made of the cells, in place of their counts."""
 
     def __init__(self, tensors: Tensors, rows: int) -> None:
-        """Of tensors [cells, …], in batches of so many rows."""
+        """Takes tensors [cells, …], for batches of `rows`."""
         self._tensors, self._rows = tensors, rows
         self._cells = len(next(iter(tensors.values())))
 

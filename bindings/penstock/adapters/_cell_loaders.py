@@ -15,19 +15,18 @@ from penstock._data.cell_view import CellView
 from penstock._load.evaluation import eval_loader
 from penstock._load.loader import Loader
 from penstock._load.mixture import SourceOrder
-from penstock.adapters._cell_batches import EvalBatches, Tensorer, Tensors
+from penstock.adapters._cell_batches import LEAST, EvalBatches, Tensorer, Tensors
 
 _OPTIONS = ("pin_memory", "reader", "threads", "prefetch", "max_bytes")
-_LEAST = 2  # cells of a rank's batch that is trained on: BatchNorm refuses one
 
 
 @dataclass(frozen=True)
 class Loaders:
-    """What all loaders of a data module share.
+    """The view, order and options that all loaders of a data module share.
 
     Attributes:
         view: of all cells of the dataset.
-        make: what makes tensors of a batch.
+        make: makes tensors of a batch.
         rows: cells of a rank's batch.
         seed: of the order.
         order: in which cells are trained on.
@@ -42,20 +41,15 @@ class Loaders:
     options: dict[str, Any]
 
     def to_train(self, cells: npt.NDArray[np.int64], rank: int, ranks: int) -> Loader[Tensors]:
-        """Epoch by epoch; a last batch that would leave a rank fewer than two cells is left out.
+        """Epoch by epoch; `TrainBatches` leaves out a last batch of fewer than `LEAST` cells for a rank.
 
         Raises:
             InvalidArgumentError: fewer than two cells for each rank.
         """
-        if len(cells) < _LEAST * ranks:
-            raise InvalidArgumentError(f"{len(cells):,} cells to train on: {ranks:,} ranks need {_LEAST} each")
-        view = self.view.select(cells)
+        if len(cells) < LEAST * ranks:
+            raise InvalidArgumentError(f"{len(cells):,} cells to train on: {ranks:,} ranks need {LEAST} each")
         given: dict[str, Any] = {"seed": self.seed, "order": self.order, "per_epoch": True, **self.options}
-        # The last rank has the fewest; which rank asks makes no difference to the answer.
-        with Loader(view, self.rows, rank=ranks - 1, world_size=ranks, framework="torch", **given) as last:
-            is_short = len(last) > 1 and (last.tail_rows or 0) < _LEAST
-        tail = "drop" if is_short else "pad"
-        return self._loader(view, self.rows, rank, ranks, tail=tail, **given)
+        return self._loader(self.view.select(cells), self.rows, rank, ranks, **given)
 
     def labeled(self, cells: npt.NDArray[np.int64], rank: int, ranks: int) -> Loader[Tensors]:
         """Cells that have labels, again and again.
@@ -63,9 +57,9 @@ class Loaders:
         Raises:
             InvalidArgumentError: fewer than two for each rank.
         """
-        if len(cells) < _LEAST * ranks:
+        if len(cells) < LEAST * ranks:
             raise InvalidArgumentError(
-                f"{len(cells):,} of the cells to train on have a label: {ranks:,} ranks need {_LEAST} each"
+                f"{len(cells):,} of the cells to train on have a label: {ranks:,} ranks need {LEAST} each"
             )
         rows = min(self.rows, len(cells) // ranks)
         return self._loader(self.view.select(cells), rows, rank, ranks, seed=self.seed, **self.options)

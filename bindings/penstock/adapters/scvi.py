@@ -189,7 +189,8 @@ class DataModule(Described, LightningDataModule):  # type: ignore[misc]
         self.close()
         labeled = self._loaders.labeled(self._labeled_cells(), rank, ranks) if self._is_semisupervised else None
         noise = torch.initial_seed() if self._seeds_noise else None
-        made = TrainBatches(self._loaders.to_train(self.train_idx, rank, ranks), labeled, noise)
+        cells = self._loaders.to_train(self.train_idx, rank, ranks)
+        made = TrainBatches(cells, self._loaders.rows, labeled, noise)
         if self._loaded:
             made.load_state_dict(self._loaded)
         self._train, self._loaded = made, None

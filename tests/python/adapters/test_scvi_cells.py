@@ -336,6 +336,41 @@ def test_it_goes_on_at_every_step(made: Made, adapter: Any, model: str) -> None:
         assert after[: 2 * steps - stop] == expected[stop : len(after) + stop], stop
 
 
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+def test_more_ranks_get_two_cells_each_of_what_a_state_leaves(made: Made, adapter: Any, ranks: int) -> None:
+    given = {"batch_size": 64}  # 450 cells: of some states 2 are left for a last batch of all ranks
+    one = adapter.DataModule(made.path, **given)
+    batches = iter(one.train_dataloader())
+    states = []
+    for _ in range(8):
+        next(batches)
+        states.append(pickle.loads(pickle.dumps(one.state_dict())))
+    for state in states:
+        rows: list[list[list[int]]] = []
+        for rank in range(ranks):
+            part = adapter.DataModule(made.path, rank=rank, world_size=ranks, **given)
+            part.load_state_dict(state)
+            train = part.train_dataloader()
+            rows.append([[len(batch["X"]) for batch in train] for _ in range(2)])
+            assert len(rows[-1][1]) == len(train)
+        left = 450 - state["cells"]["position"] % 450
+        left = 450 if left < 2 * ranks else left  # all of it is passed over
+        for of_ranks, cells in zip(zip(*rows, strict=True), (left, 450), strict=True):
+            assert len({len(each) for each in of_ranks}) == 1 and min(map(min, of_ranks)) >= 2
+            rest = cells % (64 * ranks)
+            assert sum(map(sum, of_ranks)) == cells - (rest if rest < 2 * ranks else 0)
+
+
+def test_what_a_state_leaves_that_is_too_little_is_passed_over(made: Made, adapter: Any) -> None:
+    one = adapter.DataModule(made.path, batch_size=149)  # 450 cells: 3 are left of an epoch
+    assert [len(batch["X"]) for batch in islice(one.train_dataloader(), 3)] == [149] * 3
+    parts = [adapter.DataModule(made.path, batch_size=149, rank=rank, world_size=2) for rank in range(2)]
+    for each in parts:
+        each.load_state_dict(one.state_dict())
+    seen = [[len(batch["X"]) for batch in each.train_dataloader()] for each in parts]
+    assert seen == [[149, 76], [149, 76]]
+
+
 def test_an_epoch_that_was_broken_off_begins_again_in_the_next_fit(made: Made, adapter: Any) -> None:
     cells = adapter.DataModule(made.path, batch_size=64)
     expected = [epoch(cells.train_dataloader()) for _ in range(2)]
