@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import penstock
@@ -179,7 +179,7 @@ def test_hooks_get_no_padded_rows(threads: int) -> None:
     assert sorted(rows) == STORE.tolist()
 
 
-def test_hooks_get_padded_rows_where_they_are_asked_for_or_tails_are_padded() -> None:
+def test_hooks_get_padded_rows_where_they_are_asked_for() -> None:
     def rows_of(**options: Any) -> list[int]:
         seen = Seen()
         options = {"rank": 2, "world_size": 3, "epochs": 1, **options}
@@ -189,9 +189,9 @@ def test_hooks_get_padded_rows_where_they_are_asked_for_or_tails_are_padded() ->
         return seen.batches
 
     assert rows_of(tail="short", hooks_see_padding=True) == [10, 10, 10, 6]
-    assert rows_of(tail="short") == [10, 10, 10, 5]
-    assert rows_of(tail="pad") == [10, 10, 10, 10]
-    assert rows_of(tail="pad", hooks_see_padding=False) == [10, 10, 10, 5]
+    assert rows_of(tail="pad", hooks_see_padding=True) == [10, 10, 10, 10]
+    assert rows_of(tail="short") == rows_of(tail="pad") == [10, 10, 10, 5]
+    assert rows_of(tail="drop") == [10, 10, 10]
 
 
 def test_uneven_shares_are_padded_behind_the_hooks_too() -> None:
@@ -218,6 +218,27 @@ def test_a_batch_that_is_not_indexed_by_row_stays_as_it_is() -> None:
         transform = {"batch_transform": lambda batch, made=made: made or {"count": len(batch)}}
         with penstock.CollectionLoader(STORE, seed=3, **options, **transform) as loader:
             assert list(loader)[-1] == (made or {"count": 5})
+
+
+@pytest.mark.parametrize("tail", ["pad", "short"])
+def test_each_part_that_is_indexed_by_row_is_padded(tail: Any) -> None:
+    class Named(NamedTuple):
+        x: Any
+        y: list[int]
+
+    def parts(batch: np.ndarray) -> dict[str, Any]:
+        inner = {"rows": batch, "genes": np.arange(3)}
+        return {"x": torch.as_tensor(batch), "sum": float(batch.sum()), "named": Named(batch, batch.tolist()), **inner}
+
+    options = {"rank": 2, "world_size": 3, "epochs": 1, "tail": tail, "global_batch_size": 30}
+    with penstock.CollectionLoader(STORE, seed=3, batch_transform=parts, **options) as loader:
+        batch = list(loader)[-1]
+        info = loader.info
+    expected = (info.indices * 10).tolist()
+    assert len(expected) == (10 if tail == "pad" else 6) and expected[5:] == expected[4:5] * (len(expected) - 5)
+    assert batch["x"].tolist() == batch["rows"].tolist() == batch["named"].y == expected
+    assert isinstance(batch["named"], Named) and batch["named"].x.tolist() == expected
+    assert batch["sum"] == sum(expected[:5]) and batch["genes"].tolist() == [0, 1, 2]
 
 
 @pytest.mark.parametrize("factor", [1, 3, 7, 16])

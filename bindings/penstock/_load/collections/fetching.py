@@ -1,4 +1,4 @@
-"""What happens to a fetch: it is read, and batches are taken from it, by the user's hooks or by default."""
+"""Fetches are read, and batches taken from them, by the user's hooks or by default."""
 
 from __future__ import annotations
 
@@ -33,6 +33,11 @@ class Hooks:
         for name, hook in vars(self).items():
             if hook is not None and not callable(hook):
                 raise InvalidArgumentError(f"{name}={hook!r:.80}: must be a function")
+
+    @property
+    def are_given(self) -> bool:
+        """True if there is one of them."""
+        return any(hook is not None for hook in vars(self).values())
 
 
 class Fetcher:

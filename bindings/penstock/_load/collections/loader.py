@@ -89,7 +89,7 @@ class CollectionLoader(NoSampler):
         fingerprint: str | None = None,
         on_mismatch: OnMismatch = "refuse",
         uneven: Uneven = "refuse",
-        hooks_see_padding: bool | None = None,
+        hooks_see_padding: bool = False,
     ) -> None:
         """Makes a loader; nothing is read, and no thread or process started, before the first batch is asked for.
 
@@ -131,10 +131,10 @@ class CollectionLoader(NoSampler):
                 "keep_position".
             uneven: what becomes of a global batch that the number of ranks does not divide: "refuse", or "pad", see
                 `Loader`; losses are weighed by `info.loss_scale`.
-            hooks_see_padding: whether hooks get padded rows too. False: they get the valid ones, and what they made is
-                padded by its own last row; what is not indexed by row, such as a number, stays as it is. A rank without
-                a valid row has the last observation of the global batch, which its hooks get once. None: not with
-                tail="short", else they do.
+            hooks_see_padding: whether hooks get padded rows too. If not, they get the valid ones, and each part of what
+                they made is padded by its own last row; a part that is not indexed by row, such as a number, stays as
+                it is. A rank without a valid row has the last observation of the global batch, which its hooks get
+                once.
 
         Raises:
             InvalidArgumentError: an argument that cannot be; what is no collection, or does not pickle where processes
@@ -163,7 +163,7 @@ class CollectionLoader(NoSampler):
         self._run_end = None if epochs is None else index("epochs", epochs) * self._epoch_size
         self._per_epoch, self._on_mismatch = bool(per_epoch), on_mismatch
         share = (self.rank, self.world_size)
-        hides = tail == "short" if hooks_see_padding is None else not hooks_see_padding
+        hides = hooks.are_given and not hooks_see_padding
         planner = Planner(self._job, native_order, share, factor, self._per_epoch, not is_read_straight(order), hides)
         self._reader = given.reader(threads, processes)
         readers = processes or threads

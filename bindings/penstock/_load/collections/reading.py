@@ -105,11 +105,20 @@ def take(fetched: Any, places: Indices) -> Any:
 
 
 def padded(batch: Any, given: int, rows: int) -> Any:
-    """A batch of `given` rows with its last one repeated up to `rows`; itself where it holds no rows to be taken."""
-    if given == rows or count_of(batch) != given:
+    """A batch of `given` rows with its last one repeated up to `rows`, part by part.
+
+    A part that holds another number of rows, or none to be taken, stays as it is.
+    """
+    if given == rows:
         return batch
-    with suppress(Exception):  # an object of a hook, whose length is of something else
-        return take(batch, np.minimum(np.arange(rows), given - 1))
+    with suppress(Exception):  # an object of a hook, which is not made or indexed as others of its kind
+        if isinstance(batch, Parts | Mapping | tuple):
+            before = [part for _, part in items_of(batch)]
+            after = [padded(part, given, rows) for part in before]
+            is_same, found = all(new is old for new, old in zip(after, before, strict=True)), iter(after)
+            return batch if is_same else _mapped(batch, lambda _: next(found))
+        if count_of(batch) == given:
+            return take(batch, np.minimum(np.arange(rows), given - 1))
     return batch
 
 
