@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from penstock._cli.command_help import Command, heading
-from penstock._cli.data import bucket_options, given_storage, named_by_user, passing_option
+from penstock._cli.data import bucket_options, given_storage, named_by_user, passing_option, warnings_as_notes
 from penstock._cli.executors import ray_option, workers_of, workers_option
 from penstock._cli.output import json_option, progress
 from penstock._cli.report import report_new
@@ -40,6 +40,7 @@ def command(data: str, more: tuple[str, ...], as_json: bool, **given: Any) -> No
     import penstock
 
     given["workers"] = workers_of(given)
-    with progress(f"appending to {shown(data)}", as_json, unit="shards") as update, named_by_user((data, *more)):
+    label = f"appending to {shown(data)}"
+    with warnings_as_notes(), progress(label, as_json, unit="shards") as update, named_by_user((data, *more)):
         penstock.append(data, more, progress=update, storage=given_storage(), **given)
     report_new(data, as_json)

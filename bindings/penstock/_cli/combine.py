@@ -14,6 +14,7 @@ from penstock._cli.data import (
     out_or_bucket_option,
     passing_option,
     refuse_existing,
+    warnings_as_notes,
 )
 from penstock._cli.executors import ray_option, workers_of, workers_option
 from penstock._cli.output import json_option, progress
@@ -47,6 +48,6 @@ def command(inputs: tuple[str, ...], out: str, overwrite: bool, as_json: bool, *
 
     refuse_existing(out, overwrite)
     given["workers"] = workers_of(given)
-    with named_by_user(inputs), progress(f"writing {shown(out)}", as_json) as update:
+    with warnings_as_notes(), named_by_user(inputs), progress(f"writing {shown(out)}", as_json) as update:
         penstock.combine(list(inputs), out, overwrite=overwrite, progress=update, storage=given_storage(), **given)
     report_new(out, as_json)

@@ -144,12 +144,19 @@ def told_by_sides(dataset: Any, given: dict[str, Any]) -> Any:
         InvalidArgumentError: As `dataset.documents`, in the words of options.
     """
     end, begin = given.pop("end_of_document"), given.pop("begin_of_document")
-    with sides_as_options(), warnings.catch_warnings(record=True) as warned:
-        warnings.simplefilter("always")
+    with sides_as_options(), warnings_as_notes():
         told = dataset._told_by(end, begin)
+    return told
+
+
+@contextmanager
+def warnings_as_notes() -> Iterator[None]:
+    """Prints warnings of what is called as notes on standard error."""
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always", UserWarning)
+        yield
     for each in warned:
         click.echo(f"note: {in_options(str(each.message))}", err=True)
-    return told
 
 
 def _note(context: click.Context, option: click.Parameter, given: Any) -> None:

@@ -24,7 +24,9 @@ def concatenate(datasets: Sequence[Dataset]) -> Dataset:
         if not isinstance(each, Dataset):
             raise InvalidArgumentError(f"concatenate takes opened datasets, not {type(each).__name__}: open it first")
     native = _native.concatenate([each._native for each in parts])
-    return Dataset(native, (concatenate, (parts,)), _joined([each._in_place for each in parts]))
+    dataset = Dataset(native, (concatenate, (parts,)), _joined([each._in_place for each in parts]))
+    dataset._count = sum(each._count for each in parts)
+    return dataset
 
 
 def _joined(parts: Sequence[FilesInPlace | None]) -> FilesInPlace | None:

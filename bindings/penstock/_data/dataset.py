@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import functools
 import operator
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
-import numpy.typing as npt
-
 from penstock import _native
-from penstock._base.errors import Error, InvalidArgumentError
+from penstock._base.errors import InvalidArgumentError
 from penstock._base.words import counted, warn_caller
 from penstock._data.bounds import Bounds, document_bounds
-from penstock._data.cell_forms import resolve as resolve_cells
-from penstock._data.cell_view import CellView
-from penstock._data.cells import Form
 from penstock._data.chosen_documents import ChosenDocuments
+from penstock._data.dataset_of_cells import DatasetOfCells
 from penstock._data.document_view import DocumentView
-from penstock._data.features import Features
-from penstock._data.fractions import warn_of_fractions
-from penstock._data.opened import Opened
 from penstock._data.packed import resolve as resolve_packed
 from penstock._data.packed_view import PackedView
 from penstock._data.sides import check_side
@@ -37,7 +29,7 @@ if TYPE_CHECKING:
     from penstock._data.h5ad_in_place import FilesInPlace
 
 
-class Dataset(Opened):
+class Dataset(DatasetOfCells):
     """An opened dataset. No file stays open; opening one of penstock's reads its manifest and nothing else.
 
     Attributes:
@@ -55,22 +47,11 @@ class Dataset(Opened):
         in_place: FilesInPlace | None = None,
     ) -> None:
         """Wraps a native dataset; `reopen` is how another process gets it; `in_place` is of others' files."""
-        super().__init__(native, in_place)
-        self._reopen = reopen
+        super().__init__(native, reopen, in_place)
+        self._count = 1  # datasets that were opened as this one
         self._by_token: dict[Bounds, Dataset] = {}
         self._bounds: Bounds | None = None  # the token that tells its documents
         self._doubt: str | None = None  # of the side of that token
-
-    @functools.cached_property
-    def features(self) -> Features | None:
-        """What records name by number, such as genes: names and columns; None where the dataset has none."""
-        if self._in_place is not None:
-            return self._in_place.features
-        if not self._native.features:
-            return None
-        # Another Dataset of the same files: features that kept this one, which keeps them, would outlive its last user.
-        twin = Dataset(self._native, self._reopen)
-        return Features(functools.partial(_open_features, twin), self._native.features_fingerprint)
 
     @tells_of_view(called="windows")
     def windows(
@@ -281,44 +262,8 @@ class Dataset(Opened):
             return _by_token(base.select(numbers), bounds)
         native = _native.select_shards(self._native, numbers)
         selected = Dataset(native, (_select, (self, numbers)), self._in_place)
-        selected._cache = self._cache
+        selected._cache, selected._count = self._cache, self._count
         return selected
-
-    def cells(
-        self,
-        form: str | Form = "csr",
-        *,
-        value: str = "count",
-        genes: Any = None,
-        normalize: float | None = None,
-        log1p: bool = False,
-        columns: Sequence[str] = (),
-        metadata: Metadata = False,
-    ) -> View[Dataset]:
-        """The view of documents that are cells: records {gene, count}, genes ascending, as arrays for training.
-
-        Args:
-            form: "csr", "dense", "ranked", "binned", or one of `penstock.cells` with its options.
-            value: the field that values are of: the counts, or another layer.
-            genes: which genes, by number or name, in this order: they are numbered anew in the batch; None: all.
-            normalize: what each cell's values sum up to, over all of its genes; as scanpy's `normalize_total`. None: as
-                they are.
-            log1p: whether log(1 + value) is taken, after that.
-            columns: names of the dataset's columns: `batch.columns[name]` has a value for each cell.
-            metadata: as of `windows`.
-
-        Returns:
-            A view whose batches have the form's arrays. Its loader's state is that of `documents()`, whatever the form.
-
-        Raises:
-            InvalidArgumentError: records that are no cells; unknown genes, or one named twice; an argument that cannot
-                be. What no cell may hold is said at the batch that has it: genes that do not ascend, one that the
-                dataset does not have, NaN; where values are ranked, binned, normalised or logarithmised, also those
-                that are negative or infinite.
-        """
-        made = resolve_cells(form, value, genes, normalize, log1p, self.dtype, self.features)
-        warn_of_fractions(self, made)
-        return CellView(self, metadata, names_of(columns), (), made)
 
     def _told_by(self, end: int | None, begin: int | None) -> Dataset:
         """This dataset, or a token stream with the documents that a token tells.
@@ -337,40 +282,9 @@ class Dataset(Opened):
     def _check_side(self, bounds: Bounds) -> None:
         check_side(self, bounds)
 
-    def to_anndata(self, indices: npt.ArrayLike | None = None) -> Any:
-        """Cells as AnnData in memory: records as X and layers, columns as obs and obsm, features as var, varm and uns.
-
-        Types are those that an import noted. Else X and layers are float32, float64 where counts have 4 bytes or are
-        doubles. Without layers explicit zeros stay. Needs the extra `cells`.
-
-        Args:
-            indices: which cells, in this order: integers [n], or a mask; None: all.
-
-        Raises:
-            InvalidArgumentError: the dataset has no features or no counts; a cell that is not there.
-        """
-        from penstock._data.anndata.to_anndata import to_anndata
-
-        return to_anndata(self, indices)
-
     def __len__(self) -> int:
         """Records of the stream; entries of opaque documents."""
         return self.spans if self.mode == "opaque" else self.records
-
-    @property
-    def _has_cells(self) -> bool:
-        """Whether documents are cells: records that name genes; nothing is read."""
-        has_features = self._in_place is not None or bool(self._native.features)
-        return has_features and self.dtype is not None and "gene" in (self.dtype.names or ())
-
-    def _genes(self) -> int | None:
-        """How many there are; None where a network would be asked, or what says so cannot be read."""
-        if self._native.is_remote:
-            return None
-        try:
-            return None if self.features is None else len(self.features)
-        except (Error, OSError):
-            return None
 
     def __reduce__(self) -> Any:
         """Pickles as the way to open it again; the content is compared then."""
@@ -395,13 +309,9 @@ def _by_token(dataset: Dataset, bounds: Bounds) -> Dataset:
     if bounds not in dataset._by_token:
         native, said = find_documents(dataset._native, bounds)
         found = Dataset(native, (_by_token, (dataset, bounds)))
-        found._cache, found._bounds, found._doubt = dataset._cache, bounds, said
+        found._cache, found._count, found._bounds, found._doubt = dataset._cache, dataset._count, bounds, said
         dataset._by_token[bounds] = found
     return dataset._by_token[bounds]
-
-
-def _open_features(dataset: Dataset) -> Dataset:
-    return Dataset(_native.open_features(dataset._native), (_open_features, (dataset,)))
 
 
 def _reopen(function: Callable[..., Dataset], arguments: tuple[Any, ...], fingerprint: str) -> Dataset:

@@ -259,7 +259,9 @@ def _open_kind(
 ) -> Dataset:
     """`absolute` is what another process opens; `paths`, if given, what this one does."""
     reopen = (_open_kind, (kind, tuple(absolute), descr, checks, cache, None, column, x, modality))
-    return _opened(kind, absolute if paths is None else paths, descr, checks, cache, reopen, column, x, modality)
+    dataset = _opened(kind, absolute if paths is None else paths, descr, checks, cache, reopen, column, x, modality)
+    dataset._count = len(absolute)
+    return dataset
 
 
 def _kind_of(path: str) -> str:

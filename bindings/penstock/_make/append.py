@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from penstock import _native
 from penstock._base.errors import InvalidArgumentError
-from penstock._data.anndata.together import refuse_other_raw
+from penstock._data.anndata.together import check_notes
 from penstock._data.open import refuse_foreign
 from penstock._make.combining import is_native, made
 from penstock._make.executors import Here, executor_of, is_far
@@ -69,6 +69,9 @@ def append(
             there, `path` is among `more` with resume=True. Nothing was published then.
         IoError: something cannot be read or written.
 
+    Warns:
+        UserWarning: as `combine`.
+
     Example:
         >>> import os, penstock, tempfile
         >>> folder = tempfile.mkdtemp()
@@ -99,7 +102,7 @@ def append(
     refuse_foreign(folder.path, _NOT_OURS)
     sources = [stored(each, storage, _NOT_OURS) for each in given]
     target = stored(path, None, _NOT_OURS)
-    refuse_other_raw("append", [target.dataset, *(each.dataset for each in sources)])
+    check_notes("append", [target.dataset, *(each.dataset for each in sources)])
     if is_native(folder, Here(), given):
         refuse_storage(folder.path, None, scratch)
     elif _is_done(target, sources, resume):
@@ -141,7 +144,7 @@ def _in_bucket(
     target, sources = stored(path, storage, _NOT_OURS), [stored(each, storage, _NOT_OURS) for each in given]
     if _is_done(target, sources, resume):
         return target.dataset.fingerprint
-    refuse_other_raw("append", [target.dataset, *(each.dataset for each in sources)])
+    check_notes("append", [target.dataset, *(each.dataset for each in sources)])
     said = {"tokenizer": joined_tokenizer([target, *sources], appends=True)}
     if is_far(executor):
         sources = [each.absolute() for each in sources]

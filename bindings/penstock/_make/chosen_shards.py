@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from penstock._base.errors import InvalidArgumentError
 from penstock._data import codecs
+from penstock._data.anndata.forms import Note
 from penstock._data.dataset import Dataset
 from penstock._data.open import open as open_dataset
 from penstock._data.stored_columns import DocumentColumn
@@ -24,14 +25,17 @@ _DOCUMENTS = 1 << 14  # that are read at once
 
 
 class Chosen:
-    """Some documents of each shard, with metadata and columns, in order; values: their numbers, and its digest."""
+    """Some documents of each shard, with metadata and columns, in order.
+
+    Values are their numbers, the shard's digest, and {name: categories} of columns that keep all of theirs.
+    """
 
     note: str | None = None
 
     def apply(self, local: Path, values: Sequence[Any], to: Path) -> Path:
-        dataset, numbers = open_dataset(local), values[0]
+        dataset, numbers, kept = open_dataset(local), values[0], values[2]
         types: dict[str, Any] = {
-            name: "category" if column.categories is not None else (column.dtype, column.shape[1:])
+            name: kept.get(name, "category") if column.categories is not None else (column.dtype, column.shape[1:])
             for name, column in dataset.columns.items()
         }
         codec = codecs.from_json(dataset._native.codec_json)
@@ -78,12 +82,21 @@ def chosen_tasks(source: Stored, where: str | None, without: Any) -> list[TakenS
         raise InvalidArgumentError(
             f"{source.path}: {'none' if kept else 'all'} of {count:,} documents would be left out"
         )
-    tasks, first = [], 0
+    tasks, first, ordered = [], 0, _with_an_order(dataset)
     for shard in source.shards:
         numbers = np.flatnonzero(stays[first : first + shard.entries])
-        tasks.append(TakenShard(0, shard, [numbers, hashlib.sha256(shard.text).hexdigest()]))
+        tasks.append(TakenShard(0, shard, [numbers, hashlib.sha256(shard.text).hexdigest(), ordered]))
         first += shard.entries
     return tasks
+
+
+def _with_an_order(dataset: Dataset) -> dict[str, list[str]]:
+    """Categories of the columns whose order or numbers an import of cells noted: the note is of all of them."""
+    if dataset.features is None:
+        return {}
+    noted = Note.of(dataset.features._note).obs
+    columns = {name: dataset.columns[name] for name, form in noted.items() if form.names and name in dataset.columns}
+    return {name: list(column._categories or ()) for name, column in columns.items() if noted[name].fits(column)}
 
 
 def _check(source: Stored) -> None:

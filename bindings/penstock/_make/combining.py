@@ -12,7 +12,7 @@ import numpy.typing as npt
 from penstock import _native
 from penstock._base.arguments import one_of
 from penstock._base.errors import CorruptionError, Error, InvalidArgumentError
-from penstock._data.anndata.together import refuse_other_raw
+from penstock._data.anndata.together import check_notes
 from penstock._data.open import open as open_dataset
 from penstock._data.open import refuse_foreign
 from penstock._make.chosen_shards import Chosen, chosen_tasks
@@ -68,6 +68,9 @@ def combine(
         InvalidArgumentError: Mode, layout, fields, codec or tokenizer differ, or something is at `out`, or someone else
             has published there.
         IoError: Something cannot be read or written; the message says if the dataset is published.
+
+    Warns:
+        UserWarning: the imports that cells are of noted other uns or other forms of columns: the first's hold for all.
     """
     if isinstance(inputs, (str, os.PathLike)):
         raise InvalidArgumentError(f"inputs {str(inputs)!r}: a list of datasets is wanted")
@@ -78,12 +81,12 @@ def combine(
         paths = [local_path(each) for each in given]
         for path in paths:
             refuse_foreign(path, _NOT_COMBINED)
-        _refuse_other_raw(paths)
+        _check_notes(paths)
         return _native.combine(paths, folder.path, resume, overwrite, progress)
     if not given:
         raise InvalidArgumentError("combine: no datasets")
     sources = [stored(each, storage, _NOT_COMBINED) for each in given]
-    refuse_other_raw("combine", [each.dataset for each in sources])
+    check_notes("combine", [each.dataset for each in sources])
     said = {"tokenizer": joined_tokenizer(sources), "features": sources[0].dataset.features}
     if is_far(executor):
         sources = [each.absolute() for each in sources]
@@ -91,13 +94,13 @@ def combine(
     return made(recipe, folder, executor, resume=resume, overwrite=overwrite, progress=progress)
 
 
-def _refuse_other_raw(paths: Sequence[str]) -> None:
+def _check_notes(paths: Sequence[str]) -> None:
     try:
         datasets = [open_dataset(each) for each in paths]
         with_features = [each for each in datasets if each.features is not None]
     except (Error, OSError):
         return  # the writer, which reads them next, says what is wrong
-    refuse_other_raw("combine", with_features)
+    check_notes("combine", with_features)
 
 
 def convert(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -253,6 +254,50 @@ def test_raw_of_two_imports_is_not_read_by_the_note_of_one(tmp_path: Path) -> No
     penstock.combine([one, one], tmp_path / "twice")
     back = penstock.open(tmp_path / "twice").to_anndata()
     assert same(back.raw.X[CELLS:], penstock.open(one).to_anndata().raw.X)
+
+
+def test_notes_of_two_imports_that_differ_are_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folders = []
+    for seed in (0, 1):
+        made = make(seed=seed)
+        order = ["early", "late"] if seed else ["late", "early"]
+        made.obs["stage"] = pandas.Categorical(["late", "early"] * HALF, order, ordered=True)
+        made.uns = {"title": "cells", "seed": seed, **({"alone": 1} if seed else {})}
+        folders.append(tmp_path / f"{seed}")
+        penstock.import_anndata(write(made, tmp_path / f"{seed}.h5ad"), folders[-1])
+    one, other = folders
+    said = rf"uns/seed, uns/alone, obs/stage of {other} and {one} differ: .* give the latter's for all cells"
+    with pytest.warns(UserWarning, match=f"^combine: {said}") as told:
+        penstock.combine(folders, tmp_path / "both")
+    assert len(told) == 1 and told[0].filename == __file__
+    assert dict(penstock.open(tmp_path / "both").to_anndata().uns) == {"title": "cells", "seed": 0}
+    assert main(["combine", *map(str, folders), "--out", str(tmp_path / "again")]) == 0
+    assert "note: combine: uns/seed" in capsys.readouterr().err
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        penstock.combine([one, one], tmp_path / "twice")
+    assert dict(penstock.open(one, other).to_anndata().uns) == {}
+    assert dict(penstock.concatenate([penstock.open(one), penstock.open(other)]).to_anndata().uns) == {}
+    assert main(["export", str(one), str(other), "--to", "h5ad", "--out", str(tmp_path / "b.h5ad")]) == 0
+    assert "uns (of datasets that are opened as one: combine them)" in capsys.readouterr().out
+    with pytest.warns(UserWarning, match=f"^append: {said}"):
+        penstock.append(one, other)
+    assert penstock.open(one).to_anndata().uns["seed"] == 0
+
+
+def test_orders_of_categories_outlive_a_condition_that_drops_one(tmp_path: Path) -> None:
+    made = rich()
+    penstock.import_anndata(write(made, tmp_path / "a.h5ad"), tmp_path / "d")
+    penstock.convert(tmp_path / "d", tmp_path / "late", where="stage = 'late'")
+    for back in both(tmp_path / "late", tmp_path):
+        assert back.n_obs == HALF and set(back.obs["stage"]) == {"late"}
+        for name in ("stage", "day", "share", "old"):
+            kept = back.obs[name].cat
+            assert kept.categories.tolist() == made.obs[name].cat.categories.tolist(), name
+            assert kept.ordered == made.obs[name].cat.ordered
+        assert back.obs["plate"].cat.categories.tolist() != made.obs["plate"].cat.categories.tolist()
+    plate = penstock.open(tmp_path / "late").columns["plate"]
+    assert plate.categories is not None and set(plate.categories) == {"p2", "p7"}  # without an order only those used
 
 
 def test_what_uns_has_of_encodings_that_are_not_known_is_left_out(tmp_path: Path) -> None:

@@ -17,7 +17,6 @@ from penstock._base.words import excerpt
 from penstock._data.anndata.forms import ColumnForm, NotAsNoted, Note, cast_exactly
 from penstock._data.anndata.limits import Limits
 from penstock._data.anndata.members import LAYERS, NAME, RAW, VARM, X, given_back
-from penstock._data.anndata.together import sources_of
 from penstock._data.anndata.trees import Tree, unpack
 
 T = TypeVar("T")
@@ -92,8 +91,9 @@ class CellReader:
         self.columns = {name: column for name, column in columns.items() if name not in self._dense.values()}
         self._view = dataset.documents(columns=list(columns))
         self._source = _native.make_documents(dataset._native, [])
-        # A note tells the raw of one import; datasets that are opened as one may have others.
-        self.raw = self._note.raw if sources_of(dataset) == 1 else None
+        # A note tells raw and uns of one import; datasets that are opened as one may have others.
+        self._is_one = dataset._count == 1
+        self.raw = self._note.raw if self._is_one else None
         self._has_entries = dataset.codec not in (None, "boundaries")
         self.texts: list[str] = self._keys_of_entries()
         for name in self.texts:
@@ -105,14 +105,15 @@ class CellReader:
         self.forms, changed = _forms(noted.obs, self.columns, "obs")
         self.var_forms, of_var = _forms(noted.var, features.columns, "var")
         self.lost = [*self._note.left_out, *self._note.altered, *changed, *of_var]
-        if self._note.raw and not self.raw:
-            self.lost.append("raw (of datasets that are opened as one: combine them)")
+        if not self._is_one:
+            there = [name for name, noted_one in (("raw", self._note.raw), ("uns", self._note.uns)) if noted_one]
+            self.lost += [f"{name} (of datasets that are opened as one: combine them)" for name in there]
         if not as_noted:
             self.lost.append("types of the imported AnnData (values were added or changed that these do not hold)")
 
     def uns(self) -> dict[str, Tree]:
-        """Members of uns, as they lay in the imported file."""
-        return unpack(self._note.uns, self._dataset.path)
+        """Members of uns, as they lay in the imported file; none of datasets that are opened as one."""
+        return unpack(self._note.uns, self._dataset.path) if self._is_one else {}
 
     def raw_var(self) -> Tree:
         """raw's genes, as they lay in the imported file; where there is raw."""
