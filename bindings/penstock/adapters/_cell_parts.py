@@ -1,4 +1,4 @@
-"""Which cells are trained on and which are held out: fractions, conditions on obs, or cells by their numbers."""
+"""Cells to train on and cells that are held out: by fractions, by conditions on obs, or by their numbers."""
 
 from __future__ import annotations
 
@@ -87,7 +87,13 @@ def parts_of(dataset: Dataset, among: Numbers | None, train: Any, validation: An
         raise InvalidArgumentError(
             f"validation={validation!r:.80}, test={test!r:.80}: of {counted(count, 'cell')} none is left to train on"
         )
-    drawn = _drawn(rest, min(sum(sizes.values()), len(rest)), seed)
+    if sum(sizes.values()) > len(rest):
+        given_ones = ", ".join(f"{name}={given[name]!r:.40}" for name, size in sizes.items() if size)
+        raise InvalidArgumentError(
+            f"{given_ones}: {counted(sum(sizes.values()), 'cell')} of {count:,}, and the other parts leave "
+            f"{len(rest):,}: give smaller fractions, or None for a part without cells"
+        )
+    drawn = _drawn(rest, sum(sizes.values()), seed)
     for name, size in sizes.items():
         found[name], drawn = np.sort(drawn[:size]), drawn[size:]
         free[found[name]] = False

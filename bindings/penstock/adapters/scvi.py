@@ -110,7 +110,8 @@ class DataModule(Described, LightningDataModule):  # type: ignore[misc]
             validation: which cells are validated on: a fraction of all, a condition such as "plate = 'p7'", their
                 numbers, or a mask.
             test: which ones are kept for tests; None: none are.
-            train: which ones are trained on, a condition, numbers or a mask; None: all others.
+            train: which ones are trained on, a condition, numbers or a mask; None: all others. Fractions are taken of
+                the cells that it leaves, and refused where it leaves too few.
             split_seed: of cells that a fraction takes.
             batch_size: cells of a rank's batches.
             seed: of the order.

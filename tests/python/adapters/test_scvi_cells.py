@@ -206,6 +206,9 @@ def test_parts_are_fractions_conditions_numbers_or_masks(made: Made, adapter: An
     cells = adapter.DataModule(made.path, validation="plate = 'p1'", test=test)
     assert set(made.plates[cells.val_idx]) == {1} and cells.n_val == (made.plates == 1).sum()
     assert not np.isin(cells.train_idx, cells.test_idx).any() and set(made.lanes[cells.test_idx]) == {2}
+    cells = adapter.DataModule(made.path, train=range(400), validation=0.1, test=0.1)
+    assert cells.n_train == 400 and sorted([*cells.val_idx, *cells.test_idx]) == list(range(400, CELLS))
+    assert adapter.DataModule(made.path, train=range(CELLS), validation=None).n_train == CELLS
     cells = adapter.DataModule(made.path, train=made.plates == 0, validation="plate = 'p1'")
     assert np.array_equal(cells.train_idx, np.flatnonzero(made.plates == 0)) and len(cells.test_idx) == 0
 
@@ -428,6 +431,10 @@ def test_minified_batches_hold_what_the_model_made(made: Made, adapter: Any) -> 
         ({"model": "SCANVI"}, "labels_key= must name the column"),
         ({"validation": 1.0}, "validation=1.0: a fraction from 0 to below 1"),
         ({"validation": 0.5, "test": 0.5}, "none is left to train on"),
+        (
+            {"train": range(450), "validation": 0.1, "test": 0.1},
+            "validation=0.1, test=0.1: 100 cells of 500, and the other parts leave 50: give smaller fractions",
+        ),
         ({"validation": [0, 500]}, "there is no cell 500: they are from 0 to 499"),
         ({"validation": "plate = 'p1'", "test": "plate = 'p1'"}, "in another part"),
         ({"train": 0.9}, "give validation= and test= as fractions"),
