@@ -144,7 +144,7 @@ class Balanced:
     An epoch, and `len` of a loader, are `size` draws: "each observation once an epoch" does not hold.
 
     Args:
-        labels: Classes [n] of the observations: integers or strings. A column of the dataset
+        labels: Classes [n] of the observations: integers (also as whole floats) or strings. A column of the dataset
             (`dataset.columns[name]`) also serves views of some of its documents: the labels are theirs.
         missing: What becomes of observations without a label (None, NaN, pandas.NA, masked; integers below 0): "drop"
             never draws them; "own class" makes them a class of their own, the last one, whose label is None. None:

@@ -52,13 +52,13 @@ def classes_of(labels: npt.ArrayLike, missing: Missing | None) -> tuple[npt.NDAr
 
 
 def _absent(array: npt.NDArray[Any]) -> npt.NDArray[np.bool_] | None:
-    """Which labels are missing; None: of such a type none can be."""
+    """True where a label is missing; None for a type of which none can be."""
     if array.ndim != 1:
         return None
     found = None
     if array.dtype.kind == "O":
         found = np.fromiter((_is_missing(each) for each in np.asarray(array)), bool, len(array))
-    elif array.dtype.kind == "f" and np.isnan(array).any():
+    elif array.dtype.kind == "f":
         found = np.asarray(np.isnan(array))
     if isinstance(array, np.ma.MaskedArray):
         masked = np.ma.getmaskarray(array)
@@ -79,7 +79,7 @@ def _present(array: npt.NDArray[Any], absent: npt.NDArray[np.bool_]) -> npt.NDAr
     kind: str = values.dtype.kind
     if kind == "O":
         kind = _kind_of_objects(values, ~absent)
-    if kind == "f":  # as pandas has integers of which some are missing
+    if kind == "f":  # as pandas has integers of which some are or were missing
         wrong = np.flatnonzero((here != np.floor(here)) | ~(np.abs(here) < 2.0**63))
         if wrong.size:
             raise InvalidArgumentError(f"orders.Balanced: label {here[wrong[0]]}: integers or strings wanted")
@@ -96,17 +96,23 @@ def _present(array: npt.NDArray[Any], absent: npt.NDArray[np.bool_]) -> npt.NDAr
 
 
 def _kind_of_objects(values: npt.NDArray[Any], present: npt.NDArray[np.bool_]) -> str:
-    """ "U" where all of those that are there are strings, "i" where all are integers."""
+    """ "U" where all of those that are there are strings, "i" where all are integers or whole floats."""
     kind = ""
     for at in np.flatnonzero(present):
         each = values[at]
-        own = "U" if isinstance(each, str) else "i" if isinstance(each, (int, np.integer, np.bool_)) else ""
+        own = "U" if isinstance(each, str) else "i" if _is_whole(each) else ""
         if not own or own != (kind or own):
             raise InvalidArgumentError(
                 f"orders.Balanced: label {each!r} of observation {at:,}: strings wanted, or integers alone"
             )
         kind = own
     return kind or "U"
+
+
+def _is_whole(label: Any) -> bool:
+    if isinstance(label, float | np.floating):
+        return float(label).is_integer() and abs(float(label)) < 2.0**63
+    return isinstance(label, int | np.integer | np.bool_)
 
 
 def _of_integers(array: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.int32]]:

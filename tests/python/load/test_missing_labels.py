@@ -67,11 +67,24 @@ def test_labels_without_a_missing_one_are_the_same_order_whatever_missing_says()
     assert dropped != own
 
 
+@pytest.mark.parametrize("missing", [None, "drop", "own class"])
+def test_whole_floats_are_integers_whether_one_is_missing_or_not(missing: Any) -> None:
+    numbers = [2, 0, 0, 2, 5]
+    expected = resolve(Balanced(np.array(numbers)), 5, 0)
+    for labels in (np.array(numbers, "f8"), np.array(numbers, "f4"), np.array([*map(float, numbers)], object)):
+        assert resolve(Balanced(labels, missing=missing), 5, 0).identity(9) == expected.identity(9)
+    objects = Balanced(np.array([2.0, None, 0.0, np.float32(2), np.nan, 5, 2, 0], object), missing="drop")
+    assert objects.labels.tolist() == [2, -1, 0, 2, -1, 5, 2, 0]
+
+
 @pytest.mark.parametrize(
     ("make", "words"),
     [
         (lambda: Balanced(STRINGS, missing="keep"), "missing='keep': wanted 'drop' or 'own class'"),
         (lambda: Balanced(np.array([1.5, np.nan]), missing="drop"), "label 1.5"),
+        (lambda: Balanced(np.array([1.0, 2.5])), "label 2.5: integers or strings wanted"),
+        (lambda: Balanced(np.array([1.0, np.inf])), "label inf: integers or strings wanted"),
+        (lambda: Balanced(np.array([1.0, 2.5], object)), "label 2.5 of observation 1"),
         (lambda: Balanced(np.array(["a", 3], object)), "label 3 of observation 1: strings wanted"),
         (lambda: Balanced(np.array([("a",), None], object), missing="drop"), "of observation 0: strings wanted"),
         (lambda: Balanced(STRINGS, missing="own class", weights={"T": 1, "B": 1, "NK": 1}), "no weight for None"),
