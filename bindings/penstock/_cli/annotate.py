@@ -169,13 +169,15 @@ def _of_table(file: str, chosen: str | None) -> dict[str, Any]:
 
 
 def _of_lines(path: Path, file: str, chosen: str | None) -> dict[str, Any]:
-    """Columns of lines of JSON, each of one document."""
+    """Columns of lines of JSON, each of one document; blank lines are skipped."""
     from penstock._data.metadata_columns import columns_of_rows
     from penstock._make.errors import InputError
 
     rows = []
     with path.open("rb") as lines:
         for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue  # as `penstock write` does
             try:
                 rows.append(json.loads(line))
             except ValueError as error:

@@ -106,6 +106,18 @@ def test_entries_in_any_order(tmp_path: Path, field: str, monkeypatch: pytest.Mo
         assert same(penstock.open(tmp_path / f"{name}-d").to_anndata().X, counts())
 
 
+def test_any_blanks_are_between_the_numbers_of_an_entry(tmp_path: Path) -> None:
+    folder = write_mtx(tmp_path / "a", zipped=False)
+    text = (folder / "matrix.mtx").read_text().splitlines()
+    blanks = ("\t", "  ", " \t ")
+    spread = [blanks[at % 3].join(line.split()) + ("  " if at % 2 else "") for at, line in enumerate(text[2:])]
+    (folder / "matrix.mtx").write_text("\n".join([*text[:2], "  ", *spread, "", ""]))
+    for name in ("barcodes.tsv", "features.tsv"):
+        (folder / name).write_text((folder / name).read_text() + "\n")
+    penstock.import_anndata(folder, tmp_path / "d")
+    assert same(penstock.open(tmp_path / "d").to_anndata().X, counts())
+
+
 def test_folders_and_files_are_imported_together_and_resumed(tmp_path: Path) -> None:
     folder = write_mtx(tmp_path / "a")
     penstock.import_anndata([folder, folder], tmp_path / "d")

@@ -135,7 +135,7 @@ def test_opaque_documents_have_keys_too(tmp_path: Path) -> None:
 def test_a_table_of_lines_of_json(run: Any, path: Path, tmp_path: Path) -> None:
     rows = [{"score": number / 8, "label": "ab"[number % 2], **({"x": 1} if number else {})} for number in range(300)]
     table = tmp_path / "labels.jsonl"
-    table.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    table.write_text("".join(json.dumps(row) + "\n" + " \n" * (number % 7 == 0) for number, row in enumerate(rows)))
     assert f"{path}: 3 columns: score, label, x" in run("annotate", path, "--table", table)
     columns = penstock.open(path).columns
     assert columns["score"][9] == 9 / 8 and texts(columns["label"])[:3] == ["a", "b", "a"] and np.isnan(columns["x"][0])
@@ -148,7 +148,7 @@ def test_a_table_of_lines_of_json(run: Any, path: Path, tmp_path: Path) -> None:
     )
     for text, words, code in (
         ('{"score": 1}\nno\n', "line 2: no JSON", 1),
-        ('{"score": 1}\n[2]\n', "line 2: no JSON object", 1),
+        ('{"score": 1}\n\n[2]\n', "line 3: no JSON object", 1),
     ):
         (tmp_path / "bad.jsonl").write_text(text)
         assert words in run("annotate", path, "--table", tmp_path / "bad.jsonl", code=code)

@@ -93,7 +93,7 @@ def _opened(path: Path) -> IO[str]:
 def _table(path: Path) -> list[list[str]]:
     try:
         with _opened(path) as lines:
-            return [line.rstrip("\r\n").split("\t") for line in lines]
+            return [line.rstrip("\r\n").split("\t") for line in lines if line.strip()]
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise CorruptionError(f"{path} cannot be read: {error}") from error
 
@@ -103,7 +103,7 @@ def _header(path: Path, lines: IO[str]) -> tuple[str, int, int, int]:
     try:
         words = lines.readline().lower().split()
         line = lines.readline()
-        while line.startswith("%") or line == "\n":
+        while line.startswith("%") or (line and not line.strip()):
             line = lines.readline()
         sizes = [int(each) for each in line.split()]
     except (OSError, EOFError, zlib.error, ValueError) as error:
@@ -121,7 +121,7 @@ def _entries(path: Path, lines: IO[str], kind: str) -> Iterator[tuple[Any, Any, 
     pandas = needed("pandas", str(path))
     types = {0: np.int64, 1: np.int64, **({} if kind == "pattern" else {2: np.float64})}
     try:
-        for part in pandas.read_csv(lines, sep=" ", header=None, dtype=types, chunksize=_LINES):
+        for part in pandas.read_csv(lines, sep=r"\s+", header=None, dtype=types, chunksize=_LINES):
             ones = np.ones(len(part))
             yield part[0].to_numpy(), part[1].to_numpy(), part[2].to_numpy() if 2 in part else ones
     except pandas.errors.EmptyDataError:
