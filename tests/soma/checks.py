@@ -82,6 +82,12 @@ def check_import(folder: Path, made: list[Any], uris: list[str]) -> None:
     assert back.var["length"].tolist() == list(range(GENES))
     penstock.import_anndata(uris[0], folder / "raw", x="layers/raw", modality="RNA")
     assert (penstock.open(folder / "raw").to_anndata().X != made[0].X * 2).nnz == 0
+    beside = made[1].copy()
+    beside.layers["raw"], beside.layers["counts"] = beside.X * 2, beside.X * 2
+    beside.write_h5ad(folder / "beside.h5ad")
+    for x in ("layers/raw", ["layers/raw", "layers/counts"]):
+        penstock.import_anndata([uris[0], folder / "beside.h5ad"], folder / "both", x=x, overwrite=True)
+        assert (penstock.open(folder / "both").to_anndata().X != expected.X * 2).nnz == 0
 
 
 if __name__ == "__main__":

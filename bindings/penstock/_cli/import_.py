@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,7 @@ Examples:
   penstock import plate1.h5ad plate2.h5ad --out cells/ --obs drug,cell_line --obsm X_pca
   penstock import filtered_feature_bc_matrix.h5 --out cells/
   penstock import multiome.h5mu --modality rna --out cells/
+  penstock import counts.h5ad normalised.h5ad --x normalised.h5ad=layers/counts --out cells/
 """
 _CELLS = {"h5ad": (".h5ad", ".h5", ".hdf5", ".h5mu"), "zarr": (".zarr",), "mtx": (), "soma": ()}
 _IN_FOLDERS = ("matrix.mtx", "matrix.mtx.gz", "__tiledb_group.tdb")  # of 10x, of SOMA experiments
@@ -107,7 +109,13 @@ def _names(context: click.Context, option: click.Parameter, value: str | None) -
     help="Tokens: bytes of input for a shard, such as 64M or 1GiB.",
 )
 @heading("Single cells")
-@click.option("--x", default="X", show_default=True, metavar="X|raw|layers/NAME", help="Cells: where the counts are.")
+@click.option(
+    "--x",
+    multiple=True,
+    metavar="[INPUT=]X|raw|layers/NAME",
+    help="Cells: where the counts are; with INPUT= in that input alone, named as it is given. May be repeated. Default: "
+    "X.",
+)
 @click.option(
     "--layers",
     callback=_names,
@@ -221,6 +229,7 @@ def _import_cells(inputs: Sequence[str], out: str, as_json: bool, given: dict[st
     import penstock
 
     given["layers"], given["obsm"] = given["layers"] or (), given["obsm"] or ()
+    given["x"] = _places(given["x"], inputs)
     given["storage"] = given_storage()
     with named_by_user(inputs), progress(f"writing {shown(out)}", as_json, "cells") as update:
 
@@ -233,6 +242,23 @@ def _import_cells(inputs: Sequence[str], out: str, as_json: bool, given: dict[st
             emit_json(vars(done))
             return
         _report_cells(done)
+
+
+def _places(options: Sequence[str], inputs: Sequence[str]) -> Any:
+    """The counts' place in all inputs, or in each by its name."""
+    of_one = {name: place for name, place in map(_named_place, options) if name}
+    of_all = [place for name, place in map(_named_place, options) if not name]
+    if len(of_all) > 1:
+        raise click.UsageError(f"--x {of_all[0]} --x {of_all[1]}: one place for all inputs, others as INPUT={of_all[1]}")
+    if not of_one:
+        return of_all[0] if of_all else "X"
+    return {**dict.fromkeys(inputs, of_all[0] if of_all else "X"), **of_one}
+
+
+def _named_place(option: str) -> tuple[str, str]:
+    """(input or "", place) of INPUT=PLACE, or of a place, which may be a layer with = in its name."""
+    found = None if option.startswith("layers/") else re.fullmatch(r"(.+?)=(X|raw|layers/.+)", option)
+    return ("", option) if found is None else (found[1], found[2])
 
 
 def _report_cells(done: Any) -> None:

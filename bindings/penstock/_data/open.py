@@ -16,6 +16,7 @@ from penstock._base.errors import InvalidArgumentError, NotFoundError
 from penstock._base.unknown_arguments import tells_unknown
 from penstock._base.words import warn_caller
 from penstock._data import dtype as _dtype
+from penstock._data.anndata.counts import checked
 from penstock._data.cache import Cache
 from penstock._data.dataset import Dataset
 from penstock._data.fractions import warn_of_mixed
@@ -163,8 +164,8 @@ def _check_of_cells(kind: str, x: str | None, modality: str | None) -> None:
     if kind != "h5ad" and (x is not None or modality is not None):
         named = f"x={x!r}" if x is not None else f"modality={modality!r}"
         raise InvalidArgumentError(f"{named}: is of .h5ad and .h5mu files, this is {kind}")
-    if x is not None and x not in ("X", "raw") and not (x.startswith("layers/") and len(x) > len("layers/")):
-        raise InvalidArgumentError(f"x={x!r:.80}: must be 'X', 'raw' or 'layers/NAME'")
+    if x is not None:
+        checked(x)
 
 
 def _opened(

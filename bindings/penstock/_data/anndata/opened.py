@@ -19,12 +19,14 @@ class Input:
         format: "h5ad" or "zarr".
         modality: of MuData, which of them.
         file: what is read in place of `path`, made of it.
+        x: the member with its counts; None: the first of those of all inputs.
     """
 
     path: str
     format: str
     modality: str | None = None
     file: str | None = None
+    x: str | None = None
 
 
 class Opened:
@@ -35,7 +37,7 @@ class Opened:
     """
 
     def __init__(self, inputs: list[Input], names: list[str], limits: Limits) -> None:
-        """Opens nothing yet; `names` of the matrices."""
+        """Opens nothing yet; `names` of the matrices, the first that of the counts."""
         self._inputs = inputs
         self._names = names
         self._limits = limits
@@ -48,8 +50,13 @@ class Opened:
         return len(self._inputs)
 
     def path(self, source: int) -> str:
-        """Of input `source`."""
+        """The path of input `source`."""
         return self._inputs[source].path
+
+    def names(self, source: int) -> list[str]:
+        """Members of input `source` that the matrices are."""
+        own = self._inputs[source].x
+        return self._names if own is None else [own, *self._names[1:]]
 
     def store(self, source: int) -> Store:
         """Input `source`."""
@@ -69,13 +76,13 @@ class Opened:
         store = self.store(source)
         key = (source, number)
         if key not in self._matrices:
-            self._matrices[key] = Matrix(store, self._names[number], self._limits.values)
+            self._matrices[key] = Matrix(store, self.names(source)[number], self._limits.values)
         return self._matrices[key]
 
     def var(self, source: int) -> Frame:
-        """The genes of input `source`: those of raw where the first matrix is."""
+        """The genes of input `source`: those of raw where its counts are."""
         store = self.store(source)
-        return Frame(store.path, store.root, "raw/var" if self._names[0] == "raw/X" else "var")
+        return Frame(store.path, store.root, "raw/var" if self.names(source)[0] == "raw/X" else "var")
 
     def close(self) -> None:
         """Closes all files."""

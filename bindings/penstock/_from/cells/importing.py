@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock._base.errors import InvalidArgumentError
+from penstock._data.anndata.counts import Counts, member, of_each
 from penstock._data.anndata.members import LAYERS, X
 from penstock._data.anndata.opened import Input
 from penstock._data.anndata.soma import is_soma
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 def import_anndata(
     inputs: PathLike | Iterable[PathLike],
     out: PathLike,
-    x: str = "X",
+    x: Counts = "X",
     layers: Sequence[str] = (),
     obs: Sequence[str] | None = None,
     obsm: Sequence[str] = (),
@@ -62,7 +63,8 @@ def import_anndata(
         inputs: a file or folder, a glob of them, or several: their cells end to end.
         out: the dataset's folder, or its address in a bucket: s3://, gs:// or az://. Each worker then writes a shard
             here and uploads it.
-        x: where the counts are: "X", "raw" or "layers/NAME".
+        x: where the counts are: "X", "raw" or "layers/NAME"; or a list with a place for each of `inputs` (for all that
+            a glob matches), or {input: place}, where others have "X".
         layers: names of layers that become fields beside `count`.
         obs: columns of obs; None: all. Strings of more than 65,535 values go to the cells' entries.
         obsm: names of dense obsm, which become columns.
@@ -106,21 +108,22 @@ def import_anndata(
     for name, value in (("layers", layers), ("obs", obs), ("obsm", obsm)):
         if isinstance(value, str):
             raise InvalidArgumentError(f"{name}={value!r:.80}: a list of names is wanted")
-    if not x.startswith(LAYERS) and set("./") & set(x):
+    if isinstance(x, str) and not x.startswith(LAYERS) and set("./") & set(x):
         raise InvalidArgumentError(
             f"import_anndata(…, {str(out)!r:.80}, {x!r:.80}): the third argument is x=: X, raw or layers/NAME; several "
             "inputs are a list, which comes first"
         )
-    if raw and x == "raw":
+    found = [(folder_of_mtx(path), own) for each, own in _placed(given, x) for path in expand(local_path(each))]
+    paths, places = [path for path, _ in found], [own for _, own in found]
+    if raw and "raw" in places:
         raise InvalidArgumentError("raw=True with x='raw': raw is what is imported")
     executor = executor_of(workers)
-    paths = [folder_of_mtx(path) for each in given for path in expand(local_path(each))]
     folder = folder_of(out, storage, scratch)
     if is_far(executor):  # on other machines, where the working directory is another
         paths = [str(Path(each).absolute()) for each in paths]
         folder = folder.absolute()
     options = {
-        "x": x,
+        "x": places[0] if len(set(places)) == 1 else places,
         "layers": list(layers),
         "obs": obs if obs is None else list(obs),
         "obsm": list(obsm),
@@ -130,9 +133,11 @@ def import_anndata(
     }
     told = Told(progress, preparing)
     with ExitStack() as texts:
-        opened = _inputs(paths, format, modality, x, scratch, is_far(executor), texts)
-        is_one = all(each.file is not None for each in opened) and any(map(is_soma, paths))  # the layer is its X
-        recipe = CellRecipe(opened, matrix_names(X if is_one else x, layers), options, told, folder.path)
+        names = [matrix_names(each, layers) for each in dict.fromkeys(places)]
+        opened = _inputs(paths, places, format, modality, scratch, is_far(executor), texts)
+        recipe = CellRecipe(
+            opened, names[0] if len(names) == 1 else matrix_names(X, layers), options, told, folder.path
+        )
         try:
             made = Run(recipe, folder, executor, resume=resume, overwrite=overwrite, progress=told.wrote).make()
         finally:
@@ -148,18 +153,26 @@ def import_anndata(
     return done
 
 
+def _placed(given: list[PathLike], x: Counts) -> list[tuple[PathLike, str]]:
+    """Inputs with the place of their counts."""
+    return list(zip(given, of_each(x, given), strict=True))
+
+
 def _inputs(
     paths: list[str],
+    places: list[str],
     format: str | None,
     modality: str | None,
-    x: str,
     scratch: PathLike | None,
     far: bool,
     texts: ExitStack,
 ) -> list[Input]:
-    """How each is read; folders of text and SOMA experiments are written as .h5ad files, which `texts` removes."""
+    """How each is read; folders of text and SOMA experiments are written as .h5ad files, which `texts` removes.
+
+    The layer of an experiment that is wanted is X of its file.
+    """
     found = []
-    for number, path in enumerate(paths):
+    for number, (path, x) in enumerate(zip(paths, places, strict=True)):
         if format == "mtx" or (format is None and is_mtx(path)):
             if not is_mtx(path):
                 raise InvalidArgumentError(f"{path}: no folder with a matrix.mtx or matrix.mtx.gz")
@@ -168,15 +181,15 @@ def _inputs(
                 raise InvalidArgumentError(f"{path}: a folder of Matrix Market files does not go with {what}")
             file = _scratch_folder(scratch, texts) / f"{number}.h5ad"
             write_as_h5ad(path, file)
-            found.append(Input(path, "h5ad", None, str(file)))
+            found.append(Input(path, "h5ad", None, str(file), member(x)))
         elif format == "soma" or (format is None and is_soma(path)):
             if far:
                 raise InvalidArgumentError(f"{path}: a SOMA experiment does not go with workers on other machines")
             file = _scratch_folder(scratch, texts) / f"{number}.h5ad"
             write_soma_as_h5ad(path, modality, None if x == X else x.removeprefix(LAYERS), file)
-            found.append(Input(path, "h5ad", None, str(file)))
+            found.append(Input(path, "h5ad", None, str(file), X))
         else:
-            found.append(Input(path, format_of(path, format), modality))
+            found.append(Input(path, format_of(path, format), modality, x=member(x)))
     return found
 
 

@@ -110,11 +110,11 @@ def _packed_uns(opened: Opened, left_out: list[str]) -> list[str]:
     return packed
 
 
-def note_of_fractions(opened: Opened, x: str, ranges: Sequence[Range]) -> list[str]:
+def note_of_fractions(opened: Opened, ranges: Sequence[Range]) -> list[str]:
     """In words, where the counts look as if they were normalised: fractions, and none below 0."""
     for source, each in enumerate(ranges):
         if each.fractional and not each.negative:
-            store = opened.store(source)
+            store, x = opened.store(source), opened.names(source)[0]
             others = [f"{LAYERS}{name}" for name in store.names_in("layers")] + ["raw"] * ("raw" in store.root)
             there = ", ".join(excerpt(name) for name in others if name != x.removesuffix("/X")) or "none"
             return [

@@ -13,6 +13,7 @@ from penstock._base.errors import InvalidArgumentError
 from penstock._base.words import excerpt
 from penstock._data.anndata.categories import CategoryRoom
 from penstock._data.anndata.columns import Planned, plan_obs, plan_obsm
+from penstock._data.anndata.counts import checked, member
 from penstock._data.anndata.genes import Genes, join_genes
 from penstock._data.anndata.limits import Limits
 from penstock._data.anndata.members import LAYERS, NAME, RAW, X
@@ -113,13 +114,12 @@ class Plan:
 
 
 def matrix_names(x: str, layers: Sequence[str]) -> list[str]:
-    """Where the matrices are, x first.
+    """Names of the matrices, x first.
 
     Raises:
         InvalidArgumentError: no such place, a layer that is there twice, or one that could not be told from the counts.
     """
-    if x not in (X, "raw") and not (x.startswith(LAYERS) and len(x) > len(LAYERS)):
-        raise InvalidArgumentError(f"x={x!r:.80}: must be 'X', 'raw' or 'layers/NAME'")
+    checked(x)
     names = [str(each) for each in layers]
     for name in names:
         if name in _OWN_FIELDS or names.count(name) > 1:
@@ -133,7 +133,7 @@ def matrix_names(x: str, layers: Sequence[str]) -> list[str]:
             raise InvalidArgumentError(f"layers={names!r:.80}: {excerpt(name)!r} is the name of no layer")
     if names and x == "raw":
         raise InvalidArgumentError("layers go with X, whose genes are not those of raw")
-    return ["raw/X" if x == "raw" else x, *(f"{LAYERS}{name}" for name in names)]
+    return [member(x), *(f"{LAYERS}{name}" for name in names)]
 
 
 def check_shapes(opened: Opened, names: list[str]) -> list[int]:
@@ -183,7 +183,7 @@ class Planner:
         check_columns(self._plan.specs())
         self.features = plan_features(opened, genes, left_out)
         for source in range(len(opened)):
-            left = _left_of(opened.store(source), names)
+            left = _left_of(opened.store(source), opened.names(source))
             left_out += [each for each in left if raw is None or each != "raw"]
         self.left_out = list(dict.fromkeys(left_out))
 

@@ -172,7 +172,7 @@ class CellRecipe(BaseRecipe):
         said = self.imported
         self._note = note_of(self._open, plan, planner.features, planner.left_out)
         said.left_out, said.altered = self._note.left_out, self._note.altered
-        said.notes = note_of_fractions(self._open, self._names[0], ranges[0])
+        said.notes = note_of_fractions(self._open, ranges[0])
         said.genes, said.fields, said.columns = len(plan.genes.names), plan.record or {}, list(plan.specs())
         with run.aside("import") as scratch, telling_of(scratch):
             self._findings = Findings(self._open, plan, self._tasks, scratch)
@@ -203,7 +203,7 @@ class CellRecipe(BaseRecipe):
         return found
 
     def place_of(self, item: Scan) -> str:
-        return f"{self._inputs[item.source].path}: {self._names[item.matrix]}"
+        return f"{self._inputs[item.source].path}: {self._open.names(item.source)[item.matrix]}"
 
     def plan(self) -> list[CellTask]:
         return [CellTask(task) for task in self._tasks]

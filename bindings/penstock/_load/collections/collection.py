@@ -15,6 +15,7 @@ import numpy.typing as npt
 from penstock._base.arguments import one_of
 from penstock._base.errors import InvalidArgumentError
 from penstock._base.words import counted, excerpt, quoted, warn_caller
+from penstock._data.anndata.counts import Counts, of_each
 from penstock._data.anndata.genes import JOINS
 from penstock._data.anndata.soma import SomaStore
 from penstock._data.anndata.stores import needed
@@ -78,7 +79,7 @@ class Collection:
         stores: Any,
         *,
         join: str = "exact",
-        x: str = "X",
+        x: Counts = "X",
         layers: Sequence[str] = (),
         obs: Sequence[str] | None = None,
         obsm: Sequence[str] = (),
@@ -91,7 +92,8 @@ class Collection:
                 AnnData; also mixed. X of each is compressed rows (CSR) or dense.
             join: "exact": all have the same genes in the same order; "inner": genes of all; "outer": of any, in the
                 order of `anndata.concat`. obs has the columns that all have, with "outer" those of any.
-            x: where the counts are: "X", "raw" or "layers/NAME".
+            x: where the counts are: "X", "raw" or "layers/NAME"; or a list with a place for each of `stores` (for all
+                that a glob matches), or {path: place}, where others have "X".
             layers: names of layers that batches have beside X.
             obs: columns of obs that are kept; None: all.
             obsm: names of dense arrays of obsm that batches have.
@@ -113,14 +115,14 @@ class Collection:
         )
         if not given:
             raise InvalidArgumentError("from_anndatas([]): give at least one")
-        if x not in ("X", "raw") and not x.startswith("layers/"):
-            raise InvalidArgumentError(f"x={x!r:.80}: must be 'X', 'raw' or 'layers/NAME'")
-        if x == "raw" and layers:
+        places = of_each(x, given)
+        if "raw" in places and layers:
             raise InvalidArgumentError("layers go with X, whose genes are not those of raw")
         for name, names in (("layers", layers), ("obs", obs), ("obsm", obsm)):
             if isinstance(names, str):
                 raise InvalidArgumentError(f"{name}={names!r:.80}: a list of names is wanted")
-        made = cls([CellStore(each, x, modality) for each in _matched(given)], join, layers, obsm)
+        found = [CellStore(one, own, modality) for each, own in zip(given, places, strict=True) for one in _matched(each)]
+        made = cls(found, join, layers, obsm)
         made._warn_of_mixed()
         if obs is not None:
             if missing := [name for name in obs if name not in made.obs]:
@@ -337,13 +339,10 @@ def _joined(
     return joined.obs, joined.var, numbers, [len(obs) for obs, _ in frames]
 
 
-def _matched(given: Sequence[Any]) -> list[Any]:
-    """Stores, globs among them as what they match."""
-    found: list[Any] = []
-    for each in given:
-        is_here = isinstance(each, str | os.PathLike) and "://" not in os.fspath(each)
-        found += expand(os.fspath(each)) if is_here else [each]
-    return found
+def _matched(given: Any) -> list[Any]:
+    """The stores that a glob matches; what is none as it is."""
+    is_here = isinstance(given, str | os.PathLike) and "://" not in os.fspath(given)
+    return list(expand(os.fspath(given))) if is_here else [given]
 
 
 def _digest(names: Any) -> str:
