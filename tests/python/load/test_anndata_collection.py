@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import warnings
 from pathlib import Path
@@ -10,12 +11,14 @@ from typing import Any
 import numpy as np
 import penstock
 import pytest
+from penstock._load.collections import cell_stores
 
 anndata = pytest.importorskip("anndata")
 pandas = pytest.importorskip("pandas")
 sparse = pytest.importorskip("scipy.sparse")
 zarr = pytest.importorskip("zarr")
 numcodecs = pytest.importorskip("numcodecs")
+h5py = pytest.importorskip("h5py")
 
 CELLS, GENES = 60, 40
 
@@ -183,6 +186,9 @@ def test_what_cannot_be_is_refused_in_words(tmp_path: Path) -> None:
         ("join", (one,), {"join": "left"}),
         ("a list of names", (one,), {"layers": "twice"}),
         ("a path or an AnnData", ([3],), {}),
+        ("NoneType: a path or an AnnData", ([None],), {}),
+        ("bytes: a path or an AnnData", ([b"a.h5ad"],), {}),
+        ("AnnData in memory: modality='rna': it has no modalities", (make(0),), {"modality": "rna"}),
         ("x='Y'", (one,), {"x": "Y"}),
     ):
         with pytest.raises(penstock.InvalidArgumentError, match=match):
@@ -191,6 +197,155 @@ def test_what_cannot_be_is_refused_in_words(tmp_path: Path) -> None:
         open_all(tmp_path / "none.h5ad")
     with pytest.raises(IndexError, match="60 cells"):
         open_all(one)[[60]]
+
+
+def damaged(path: Path, change: Any) -> Path:
+    """A copy of an .h5ad file, changed."""
+    one = write(make(0), path, "h5ad")
+    with h5py.File(one, "a") as file:
+        change(file)
+    return one
+
+
+def test_what_is_no_anndata_is_said_of_its_file(tmp_path: Path) -> None:
+    open_all = penstock.Collection.from_anndatas
+    invalid, corrupt = penstock.InvalidArgumentError, penstock.CorruptionError
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "text.h5ad").write_text("no HDF5 at all")
+    (tmp_path / "table.csv").write_text("a,b")
+    zarr.open_array(tmp_path / "array.zarr", mode="w", shape=(3,), dtype="i4")
+    whole = write(make(0), tmp_path / "whole.h5ad", "h5ad").read_bytes()
+    (tmp_path / "cut.h5ad").write_bytes(whole[: len(whole) // 3])
+    with h5py.File(tmp_path / "tenx.h5", "w") as file:
+        file.create_group("matrix")
+
+    def old(file: Any) -> None:
+        del file["obs"]
+        file["obs"] = np.zeros(CELLS, [("index", "S4"), ("score", "f4")])
+
+    def layers(file: Any) -> None:
+        del file["layers"]
+        file["layers"] = np.arange(3)
+
+    def part(file: Any) -> None:
+        del file["X/data"]
+
+    def plain(file: Any) -> None:
+        for name in list(file["var"].attrs):
+            del file["var"].attrs[name]
+
+    files = (
+        ("folder", invalid, "no zarr store: an .h5ad or .h5mu file, or a zarr store of AnnData, is wanted"),
+        ("text.h5ad", invalid, "it has no signature of HDF5"),
+        ("table.csv", invalid, "cannot be told by its name: an .h5ad"),
+        ("array.zarr", invalid, "cannot be read as a zarr store: .*: an .h5ad"),
+        ("cut.h5ad", corrupt, "cut.h5ad cannot be read: .*truncated"),
+        ("tenx.h5", invalid, "there is no obs: this is no AnnData .10x's .h5 files"),
+        (damaged(tmp_path / "old.h5ad", old), invalid, "obs has the layout of an anndata before 0.7"),
+        (damaged(tmp_path / "layers.h5ad", layers), invalid, "layers is an array, a group is wanted"),
+        (damaged(tmp_path / "part.h5ad", part), corrupt, "X cannot be read: .*data"),
+        (damaged(tmp_path / "plain.h5ad", plain), invalid, "var is no data frame of AnnData, but dict"),
+    )
+    for name, error, words in files:
+        options = {"layers": ["twice"]} if "layers" in str(name) else {}
+        with pytest.raises(error, match=words) as told:
+            open_all([tmp_path / "whole.h5ad", tmp_path / name], **options)
+        assert str(tmp_path / name) in str(told.value)
+    without = make(0)
+    without.raw = None
+    with pytest.raises(invalid, match="AnnData in memory: there is no raw"):
+        open_all(without, x="raw")
+    with pytest.raises(invalid, match="AnnData in memory: there is no X"):
+        open_all(anndata.AnnData(obs=without.obs, var=without.var))
+    if os.geteuid():
+        (tmp_path / "whole.h5ad").chmod(0)
+        with pytest.raises(penstock.IoError, match=r"whole\.h5ad"):
+            open_all(tmp_path / "whole.h5ad")
+
+
+def test_what_is_damaged_behind_the_header_is_said_when_it_is_read(tmp_path: Path) -> None:
+    path = write(make(0), tmp_path / "a.h5ad", "h5ad gzip")
+    cells = penstock.Collection.from_anndatas(path)
+    with h5py.File(path, "r") as file:
+        at = file["X/data"].id.get_chunk_info(0).byte_offset
+    with path.open("r+b") as raw:
+        raw.seek(at)
+        raw.write(b"\xff" * 16)
+    with pytest.raises(penstock.CorruptionError, match=r"a\.h5ad: X cannot be read"):
+        penstock.Collection.from_anndatas(path)[[0, 5]]
+    assert len(cells) == CELLS
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 64, 1_000])
+def test_reads_are_bounded_and_no_chunk_is_decoded_twice(monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
+    monkeypatch.setattr(cell_stores, "_AT_ONCE", 100)
+    values = np.arange(5_000)
+
+    class Node:
+        shape, dtype, chunks = values.shape, values.dtype, (chunk,)
+
+        def __init__(self) -> None:
+            self.read: list[tuple[int, int]] = []
+
+        def __getitem__(self, key: slice) -> Any:
+            self.read.append((key.start, key.stop))
+            return values[key]
+
+    random = np.random.default_rng(chunk)
+    for count in (0, 1, 3, 40, 400):
+        places = np.sort(random.choice(5_001, 2 * count, replace=False)) if count else np.zeros(0, np.int64)
+        begins, ends = places[::2], places[1::2]
+        node = Node()
+        found = cell_stores._gathered(node, begins, ends, max(10, chunk))
+        expected = [values[begin:end] for begin, end in zip(begins, ends, strict=True)]
+        assert found.tolist() == np.concatenate([np.zeros(0, int), *expected]).tolist()
+        assert all(end - begin <= max(100, chunk) for begin, end in node.read)
+        decoded = [number for begin, end in node.read for number in range(begin // chunk, (end - 1) // chunk + 1)]
+        assert len(decoded) == len(set(decoded))
+
+
+class InMemory:
+    """MuData as far as a collection asks."""
+
+    def __init__(self, mod: dict[str, Any]) -> None:
+        self.mod = mod
+        self.obs, self.var_names = mod["rna"].obs, mod["rna"].var_names
+
+
+def write_mudata(folder: Path, name: str) -> tuple[Any, InMemory]:
+    """The modalities rna and protein of the same cells, as MuData writes them, each an AnnData below mod."""
+    protein = make(1)[:, :7].copy()
+    protein.var_names, protein.obs_names = [f"CD{i}" for i in range(7)], make(0).obs_names
+    made = InMemory({"rna": make(0), "protein": protein})
+    if name == "memory":
+        return made, made
+    path = folder / name
+    if name.endswith("zarr"):
+        root = zarr.open_group(path, mode="w", zarr_format=2)
+        for modality, each in made.mod.items():
+            anndata.io.write_elem(root, f"mod/{modality}", each)
+    else:
+        with h5py.File(path, "w", userblock_size=512) as file:
+            for modality, each in made.mod.items():
+                anndata.io.write_elem(file, f"mod/{modality}", each)
+    return path, made
+
+
+@pytest.mark.parametrize("name", ["a.h5mu", "a.zarr", "memory"])
+def test_a_modality_is_one_of_the_stores(tmp_path: Path, name: str) -> None:
+    given, made = write_mudata(tmp_path, name)
+    for modality in ("rna", "protein"):
+        cells = penstock.Collection.from_anndatas([given], modality=modality, layers=["twice"])
+        expected = made.mod[modality]
+        assert cells.var_names.tolist() == expected.var_names.tolist()
+        same(cells[:], expected)
+        twice = expected.layers["twice"][[5, 3]].toarray()
+        np.testing.assert_array_equal(cells[[5, 3]].layers["twice"].toarray(), twice)
+    both = penstock.Collection.from_anndatas([given, given], modality="rna", x=["raw", "X"])
+    assert len(both) == 2 * CELLS and (both[:CELLS].X != both[CELLS:].X).nnz == 0
+    for wanted, words in ((None, "which modality is wanted"), ("atac", "no modality 'atac'")):
+        with pytest.raises(penstock.InvalidArgumentError, match=f"{words}: modality= is one of .*protein"):
+            penstock.Collection.from_anndatas([given], modality=wanted)
 
 
 def test_globs_are_the_stores_that_they_match(tmp_path: Path) -> None:
@@ -223,13 +378,13 @@ def test_numbers_of_genes_in_narrow_types_do_not_narrow_where_rows_begin(tmp_pat
     random = np.random.default_rng(0)
     cells, genes = 2_000, 40
     x = sparse.csr_matrix(random.integers(1, 9, (cells, genes)).astype("f4"))  # 80,000 values: more than a u2 holds
-    with pytest.importorskip("h5py").File(path, "w") as file:
+    with h5py.File(path, "w") as file:
         anndata.io.write_elem(file, "/", anndata.AnnData(x))
         del file["X/indices"]
         file["X/indices"] = x.indices.astype("u2")
     read = penstock.Collection.from_anndatas([path])[np.arange(cells)].X
     assert read.nnz == x.nnz and (read != x).nnz == 0
-    with pytest.importorskip("h5py").File(path, "a") as file:
+    with h5py.File(path, "a") as file:
         file["X/indices"][7] = genes
     with pytest.raises(penstock.CorruptionError, match="a value of gene 40 of 40"):
         penstock.Collection.from_anndatas([path])[np.arange(8)]

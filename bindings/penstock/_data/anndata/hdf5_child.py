@@ -31,6 +31,7 @@ _ATTRIBUTES = ("_index", "column-order", "encoding-type", "encoding-version", "o
 _MOST_LINKS = 16  # that lead to one another; as many as HDF5 follows
 _COMPACT, _CONTIGUOUS, _CHUNKED, _VIRTUAL = range(4)  # h5py.h5d's layouts
 _COPY = "copy all into one file, and give that"
+_SAMPLES, _SAMPLE = 16, 1 << 12  # places of an array where its values are compared with the file's, values of each
 
 
 class Refused(Exception):
@@ -170,16 +171,22 @@ class Child:
         return {"size": size}, places.tobytes()
 
     def _shift(self, array: Any, places: Any, size: int) -> int | None:
-        """What places of chunks lack: libraries differ in adding a user block, which MuData's files have."""
+        """Bytes that places of chunks lack: libraries differ in adding a user block, which MuData's files have."""
         block = int(array.file.userblock_size)
         if not block or not len(places):
             return 0
+        count, width = int(array.shape[0]), int(array.dtype.itemsize)
+        # The first and the last values are among them: at the wrong place there is more than the array.
+        begins = {max(0, count - _SAMPLE) * part // (_SAMPLES - 1) for part in range(_SAMPLES)}
         with Path(array.file.filename).open("rb") as file:
-            for at in [number for number in range(len(places)) if places[number] >= 0][:16]:
-                wanted = self.numpy.asarray(array[at * size : (at + 1) * size]).tobytes()
+            for begin in sorted(begins):
+                chunk = begin // size
+                if places[chunk] < 0:
+                    continue
+                wanted = self.numpy.asarray(array[begin : min(begin + _SAMPLE, (chunk + 1) * size)]).tobytes()
                 found = []
                 for shift in (0, block):
-                    file.seek(int(places[at]) + shift)
+                    file.seek(int(places[chunk]) + (begin - chunk * size) * width + shift)
                     found += [shift] if file.read(len(wanted)) == wanted else []
                 if len(found) == 1:
                     return found[0]

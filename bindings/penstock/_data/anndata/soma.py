@@ -59,7 +59,7 @@ class SomaStore:
         return self._frame("obs", experiment.obs), self._frame("var", self._measurement().var)
 
     def names_in(self, group: str) -> list[str]:
-        """None: batches of an experiment have one layer."""
+        """No names: batches of an experiment have one layer."""
         return []
 
     def rows(self, member: str) -> SomaRows:
@@ -136,6 +136,13 @@ def write_as_h5ad(path: str, measurement: str | None, layer: str | None, out: Pa
     """
     h5py, anndata = needed("h5py", path), needed("anndata", path)
     store = SomaStore(path, measurement, layer)
+    try:
+        _write(h5py, anndata, store, out)
+    finally:
+        store.close()
+
+
+def _write(h5py: Any, anndata: Any, store: SomaStore, out: Path) -> None:
     obs, var = store.frames()
     rows = store.rows("X")
     with h5py.File(out, "w") as file:
@@ -161,7 +168,6 @@ def write_as_h5ad(path: str, measurement: str | None, layer: str | None, out: Pa
                 node[at:] = values
             starts.append(starts[-1][-1] + part.indptr[1:].astype(np.int64))
         x.create_dataset("indptr", data=np.concatenate(starts))
-    store.close()
 
 
 _CELLS = 1 << 14  # that are read at once

@@ -28,7 +28,7 @@ from penstock._data.anndata.tenx import as_anndata
 from penstock._places.paths import looking_at
 
 FORMATS = {"h5ad": (".h5ad", ".h5", ".hdf5", ".h5mu"), "zarr": (".zarr",)}
-_OLD = "the layout of an anndata before 0.7: read it and write it once with today's anndata"
+OLD = "the layout of an anndata before 0.7: read it and write it once with today's anndata"
 _MANY = 1 << 16  # values that are looked at at once
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"  # at byte 0, 512, 1024, 2048, …
 _TEXT_BYTES = 1 << 23  # of strings that are looked at at once
@@ -62,8 +62,8 @@ def format_of(path: str, given: str | None = None) -> str:
     raise InvalidArgumentError(f"{path}: neither .h5ad nor .zarr: say which it is with format")
 
 
-def _refuse_other(path: str) -> None:
-    """What is no HDF5 by its first bytes is no damaged file, but another one.
+def refuse_other(path: str) -> None:
+    """Refuses a file that is no HDF5 by its first bytes: it is not damaged, but another one.
 
     Raises:
         InvalidArgumentError: it is, or no regular file: to open a pipe may take for ever.
@@ -116,7 +116,7 @@ class Store:
                 raise NotFoundError(errno.ENOENT, f"{path}: no such file or folder", path)
         if format == "h5ad":
             assert helper is not None
-            _refuse_other(file)
+            refuse_other(file)
             if importlib.util.find_spec("h5py") is None:
                 needed("h5py", path)
             self.root = File(helper, file)
@@ -211,7 +211,7 @@ class Frame:
         if self._group is None:
             raise InvalidArgumentError(f"{path}: there is no {where}")
         if is_array(self._group):
-            raise InvalidArgumentError(f"{path}: {where} has {_OLD}")
+            raise InvalidArgumentError(f"{path}: {where} has {OLD}")
         with reading(f"{path}: {where}"):
             index = self._group.attrs.get("_index")
             order = [str(name) for name in self._group.attrs.get("column-order", ())]

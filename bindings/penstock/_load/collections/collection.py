@@ -21,8 +21,8 @@ from penstock._data.anndata.soma import SomaStore
 from penstock._data.anndata.stores import needed
 from penstock._data.fractions import LOOKED_AT, has_fractions, mixed_words
 from penstock._load.collections.cell_batch import CellBatch, Codes
-from penstock._load.collections.cell_stores import CellStore, Indices
-from penstock._places.paths import expand
+from penstock._load.collections.cell_stores import CellStore, Indices, is_far
+from penstock._places.paths import expand, local_path
 
 _NAMES = 4096  # of cells at either end of each store, by which a state knows them
 
@@ -63,7 +63,7 @@ class Collection:
         self.shape = (int(self._starts[-1]), len(self.var))
         self._sparse, self._types = {}, {}
         for member in self._members:
-            found = [self._of(number, member) for number in range(len(self._stores))]
+            found = [self._rows_of(number, member) for number in range(len(self._stores))]
             self._check(member, found, counts)
             self._sparse[member] = any(each.is_sparse for each in found)
             dtype = np.result_type(*(each.dtype for each in found))
@@ -103,9 +103,10 @@ class Collection:
             The collection; give it to `CollectionLoader`.
 
         Raises:
-            InvalidArgumentError: none, genes that differ or come twice, no such layer, column or modality; compressed
-                columns (CSC).
+            InvalidArgumentError: none, a file of another format, genes that differ or come twice, no such layer, column
+                or modality; compressed columns (CSC).
             NotFoundError: a file is not there, or none matches a glob.
+            IoError, CorruptionError: a file cannot be read; the message names file and member.
         """
         one_of("join", join, JOINS)
         given = (
@@ -122,7 +123,7 @@ class Collection:
             if isinstance(names, str):
                 raise InvalidArgumentError(f"{name}={names!r:.80}: a list of names is wanted")
         found = [CellStore(one, own, modality) for each, own in zip(given, places, strict=True) for one in _matched(each)]
-        made = cls(found, join, layers, obsm)
+        made = cls._of(found, join, layers, obsm)
         made._warn_of_mixed()
         if obs is not None:
             if missing := [name for name in obs if name not in made.obs]:
@@ -155,7 +156,19 @@ class Collection:
         given = [experiments] if isinstance(experiments, str | os.PathLike) else list(experiments)
         if not given:
             raise InvalidArgumentError("from_soma([]): give at least one")
-        return cls([SomaStore(os.fspath(each), measurement, layer) for each in given], join, (), ())
+        return cls._of([SomaStore(os.fspath(each), measurement, layer) for each in given], join, (), ())
+
+    @classmethod
+    def _of(
+        cls, stores: Sequence[CellStore | SomaStore], join: str, layers: Sequence[str], obsm: Sequence[str]
+    ) -> Collection:
+        """A collection of stores, which are closed where there can be none."""
+        try:
+            return cls(stores, join, layers, obsm)
+        except BaseException:
+            for each in stores:
+                each.close()
+            raise
 
     @property
     def obs_names(self) -> Any:
@@ -221,7 +234,7 @@ class Collection:
             raise IndexError(f"{key!r:.80}: there are {counted(len(self), 'cell')}")
         return wanted
 
-    def _of(self, number: int, member: str) -> Any:
+    def _rows_of(self, number: int, member: str) -> Any:
         if (number, member) not in self._rows:
             self._rows[number, member] = self._stores[number].rows(member)
         return self._rows[number, member]
@@ -233,7 +246,7 @@ class Collection:
         fractional: list[CellStore | SomaStore] = []
         counts: list[CellStore | SomaStore] = []
         for number, store in enumerate(self._stores):
-            rows = self._of(number, "X")
+            rows = self._rows_of(number, "X")
             part = rows.read(np.arange(min(LOOKED_AT, rows.shape[0])))
             values = part.data if hasattr(part, "indptr") else part
             if values.size:
@@ -249,12 +262,12 @@ class Collection:
         parts = []
         for number, (first, last) in enumerate(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)):
             if last > first:
-                part = self._of(number, member).read(indices[first:last] - self._starts[number])
+                part = self._rows_of(number, member).read(indices[first:last] - self._starts[number])
                 genes = None if member.startswith("obsm/") else self._genes[number]
                 parts.append(self._with_genes(part, genes, member))
         if not parts:
             genes = None if member.startswith("obsm/") else self._genes[0]
-            parts.append(self._with_genes(self._of(0, member).read(indices), genes, member))
+            parts.append(self._with_genes(self._rows_of(0, member).read(indices), genes, member))
         dtype = self._types[member]
         if not self._sparse[member]:
             return np.concatenate(parts).astype(dtype, copy=False)
@@ -341,8 +354,8 @@ def _joined(
 
 def _matched(given: Any) -> list[Any]:
     """The stores that a glob matches; what is none as it is."""
-    is_here = isinstance(given, str | os.PathLike) and "://" not in os.fspath(given)
-    return list(expand(os.fspath(given))) if is_here else [given]
+    is_here = isinstance(given, str | os.PathLike) and not is_far(os.fspath(given))
+    return list(expand(local_path(given))) if is_here else [given]
 
 
 def _digest(names: Any) -> str:
