@@ -75,7 +75,7 @@ class Cells:
         return ids, CellArray("values", np.dtype(np.int64), False), mask
 
     def maker(self, seed: int) -> _native.ColumnMaker:
-        """What makes the arrays in a loader of this seed."""
+        """The maker of the arrays in a loader of this seed."""
         form = self.form
         cells = _native.CellSpec(
             value=self.value,

@@ -21,7 +21,7 @@ class CellView(DocumentView[Of]):
     _with_metadata = False
 
     def __init__(self, dataset: Of, metadata: Metadata, columns: tuple[str, ...], steps: Steps, cells: Cells) -> None:
-        """Of arguments that were checked."""
+        """Takes arguments that were checked."""
         self.cells = cells
         super().__init__(dataset, metadata, columns, steps)
 

@@ -73,7 +73,7 @@ class Features:
 
     @cached_property
     def _note(self) -> Any:
-        """What was kept of them beside names and columns, see Noted; None: nothing."""
+        """JSON that was kept beside names and columns, see Noted; None: nothing."""
         return json.loads(self._dataset._native.task_json(0))
 
     def __len__(self) -> int:
@@ -102,7 +102,7 @@ class Noted:
 
 
 def feature_table(given: Any) -> FeatureTuple | None:
-    """What `features=` of a writer says, for the native side.
+    """The `features=` of a writer, for the native side.
 
     These are names, types, categories and values of each column, and what is kept beside them as JSON.
 

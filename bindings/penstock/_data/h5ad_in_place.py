@@ -34,7 +34,7 @@ _MOST_NAME = 255  # bytes of a column's name
 
 
 class Which(NamedTuple):
-    """What of each file is opened.
+    """The part of each file that is opened.
 
     Attributes:
         x: where the counts are: "X", "raw" or "layers/NAME".
@@ -56,7 +56,7 @@ class Which(NamedTuple):
 
 
 class FilesInPlace:
-    """What datasets that lie in others' files know beside their native part.
+    """Knowledge of datasets that lie in others' files, beside their native part.
 
     Attributes:
         features: names of var, and the columns of it that all files have and agree on.
@@ -81,7 +81,7 @@ class FilesInPlace:
 
     @staticmethod
     def joined(parts: Sequence[FilesInPlace]) -> FilesInPlace:
-        """Of several datasets as one."""
+        """The files of several datasets as one."""
         stamps = [each for part in parts for each in part._stamps]
         return FilesInPlace(parts[0]._names, stamps, parts[0].which)
 
@@ -148,7 +148,7 @@ class _Arrays(NamedTuple):
 
 
 class _Look(NamedTuple):
-    """What has to be known of all files before one is opened natively.
+    """A look at a file: all files are looked at before one is opened natively.
 
     Attributes:
         stamp: of the file then.
@@ -236,7 +236,7 @@ def _opened(helper: Helper, path: str, which: Which) -> Iterator[Store]:
 
 
 def _given(dtype: np.dtype[Any]) -> str:
-    """What values are given out as: as they are stored but for what no cell has."""
+    """The type that values are given out as: as they are stored but for what no cell has."""
     if dtype.kind == "b":
         return "|u1"
     return "<f8" if dtype.kind in "iu" and dtype.itemsize == 8 else dtype.newbyteorder("<").str
@@ -255,7 +255,7 @@ def _common(columns: Sequence[dict[str, str]]) -> dict[str, str]:
 
 
 def _is_exact(frame: Frame, name: str) -> bool:
-    """Whether f8 holds all integers of a column."""
+    """True if f8 holds all integers of a column."""
     values = frame.element(name).numbers(0, len(frame))
     return not len(values) or (int(values.max()) <= _MOST_EXACT and int(values.min()) >= -_MOST_EXACT)
 

@@ -1,4 +1,4 @@
-"""What the adapters share: batches as plain tensors, checks, and the error where a framework is missing."""
+"""Parts that adapters share: batches as plain tensors, checks, and the error where a framework is missing."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ _NOTHING: dict[str, Any] = {"data_registry": {}, "state_registry": {}, "summary_
 
 
 class Described:
-    """What models ask of a data module: numbers, names, and the registry, which has all of them."""
+    """Numbers and names that models ask a data module for, and the registry, which has all of them."""
 
     dataset: Dataset
     train_idx: npt.NDArray[np.int64]
@@ -87,7 +87,7 @@ class Described:
 
     @property
     def batch_labels(self) -> npt.NDArray[Any]:
-        """What codes of batches mean."""
+        """The meaning of the codes of batches."""
         return np.array(["0"], object) if self._make.batch is None else self._make.batch.values
 
     @property
@@ -102,7 +102,7 @@ class Described:
 
     @property
     def registry(self) -> dict[str, Any]:
-        """What a model is made of, in place of an AnnData: `SCVI(registry=cells.registry)`."""
+        """The registry that a model is made of, in place of an AnnData: `SCVI(registry=cells.registry)`."""
         make, names = self._make, self._make.names
         labels = np.array([self._unlabeled], object) if make.labels is None else make.labels.values
         fields = {
@@ -138,7 +138,7 @@ class Described:
         return {"data_registry": place, "state_registry": state, "summary_stats": stats}
 
     def _arguments(self) -> dict[str, Any]:
-        """What setup_anndata would have been called with."""
+        """The arguments that setup_anndata would have been called with."""
         make = self._make
         return {
             "layer": self._layer,

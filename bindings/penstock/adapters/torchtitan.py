@@ -40,7 +40,7 @@ class DataLoader(BaseDataLoader):  # type: ignore[misc]
 
     @dataclass(kw_only=True, slots=True)
     class Config(BaseDataLoader.Config):  # type: ignore[misc]
-        """What decides the order.
+        """The arguments that decide the order.
 
         Attributes:
             mixture: a file for `penstock.Mixture.from_file`, with lookahead 1 and windows of `training.seq_len`, or

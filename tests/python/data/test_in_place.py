@@ -507,3 +507,46 @@ def test_counts_beside_normalised_values_are_warned_of(tmp_path: Path) -> None:
         warnings.simplefilter("error")
         penstock.open(normalised, too)
         penstock.open(counts, normalised, x="layers/counts")
+
+
+@pytest.mark.parametrize("block", [512, 1 << 16])
+@pytest.mark.parametrize("ones", [False, True])
+def test_values_behind_a_user_block_are_found_by_a_few_of_them(tmp_path: Path, block: int, ones: bool) -> None:
+    made = make(cells=6_000)  # 96,000 values
+    if ones:
+        made.X.data[:] = 1
+    with h5py.File(tmp_path / "a.h5ad", "w", userblock_size=block) as file:
+        anndata.io.write_elem(file, "/", made)
+    dataset = penstock.open(tmp_path / "a.h5ad")
+    assert (dataset.cells().read(range(6_000)).csr != made.X).nnz == 0
+    assert dataset.columns["number"][:].tolist() == made.obs["number"].tolist()
+
+
+def test_a_user_block_is_no_reason_to_read_an_array_whole(tmp_path: Path) -> None:
+    from penstock._data.anndata.hdf5_child import Child
+
+    reads: list[int] = []
+
+    class Noted:
+        """An array that notes how much of it is read."""
+
+        def __init__(self, array: Any) -> None:
+            self._array = array
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._array, name)
+
+        def __getitem__(self, key: slice) -> Any:
+            found = self._array[key]
+            reads.append(len(found))
+            return found
+
+    with h5py.File(tmp_path / "a.h5", "w", userblock_size=512) as file:
+        file["values"] = np.arange(1 << 20)
+        offset = file["values"].id.get_offset()
+    with h5py.File(tmp_path / "a.h5", "r") as file:
+        shift = Child(h5py, np)._shift(Noted(file["values"]), np.array([offset]), 1 << 20)
+        raw = (tmp_path / "a.h5").read_bytes()
+        at = offset + shift
+        assert np.frombuffer(raw[at : at + 80], "<i8").tolist() == list(range(10))
+    assert sum(reads) <= 1 << 13

@@ -40,7 +40,7 @@ class Array:
     """
 
     def __init__(self, path: str, member: str, node: Any) -> None:
-        """Of what `array_of` found."""
+        """Takes the node that `array_of` found."""
         self._what = f"{path}: {member}"
         self.node = node
         with reading(self._what):
@@ -54,12 +54,12 @@ class Array:
         return self._what
 
     def __len__(self) -> int:
-        """Of the first axis; 0 where there is none."""
+        """Values of the first axis; 0 where there is none."""
         return self.shape[0] if self.shape else 0
 
     @property
     def is_text(self) -> bool:
-        """Whether its values are strings."""
+        """True if its values are strings."""
         return self.dtype.kind in "OSUT"
 
     def read(self, begin: int, end: int) -> npt.NDArray[Any]:
@@ -85,7 +85,7 @@ class Array:
 
 
 def is_array(node: Any) -> bool:
-    """Whether a node is an array, and not a group."""
+    """True if a node is an array, and not a group."""
     return hasattr(node, "dtype")
 
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 MOST_STRINGS = 65_535
 """Distinct strings up to which they are categories."""
 MOST_BYTES = 65_535
-"""Of one name: what layout/values/column_types.cpp takes."""
+"""Bytes of one name: as many as layout/values/column_types.cpp takes."""
 ROOM = 12 << 20
 """Bytes of all names, as a manifest has them: kMaxCategoriesBytes of layout/dataset/format.h."""
 
@@ -20,7 +20,7 @@ _CONTROL = re.compile(rb"[\x00-\x1f]")
 
 
 def json_bytes(name: str) -> int:
-    """Of a name in a manifest, with its quotes and a comma: at least what DatasetWriter counts."""
+    """Bytes of a name in a manifest, with its quotes and a comma: at least as many as DatasetWriter counts."""
     text = name.encode("utf-8", "surrogatepass")
     return 3 + len(text) + text.count(b'"') + text.count(b"\\") + 5 * len(_CONTROL.findall(text))
 
@@ -29,11 +29,11 @@ class CategoryRoom:
     """The room that a dataset's manifest has for the names of all categories: first come, first served."""
 
     def __init__(self) -> None:
-        """Of a dataset without categories yet."""
+        """The room of a dataset without categories yet."""
         self._left = ROOM
 
     def take(self, column: str, names: Iterable[str]) -> bool:
-        """Whether there was room for those of a column; else none is taken."""
+        """True if there was room for those of a column; else none is taken."""
         needed = json_bytes(column) + len(":[],")
         for name in names:
             needed += json_bytes(name)

@@ -59,7 +59,7 @@ class CellReader:
     """
 
     def __init__(self, dataset: Any, as_noted: bool = True) -> None:
-        """Of an opened dataset; `as_noted`: types and forms are those that an import noted, if there was one.
+        """Takes an opened dataset; `as_noted`: types and forms are those that an import noted, if one did.
 
         Raises:
             InvalidArgumentError: it has no features, or neither genes nor a matrix.
@@ -140,7 +140,7 @@ class CellReader:
         return len(self._view)
 
     def is_sparse(self, matrix: str) -> bool:
-        """Whether records hold it."""
+        """True if records hold it."""
         return matrix not in self._dense
 
     def parts(self, indices: npt.NDArray[Any]) -> Iterator[Cells]:
@@ -215,7 +215,7 @@ class CellReader:
 
 
 def with_noted_types(dataset: Any, make: Callable[[CellReader], T]) -> T:
-    """What `make` does with a reader of the types that an import noted, or of others where these do not hold them.
+    """The result of `make` with a reader of the types that an import noted, or of others where these hold no value.
 
     Raises:
         InvalidArgumentError: as CellReader.

@@ -47,14 +47,14 @@ class Planned:
         return (self.dtype, self.shape) if self.shape else self.dtype
 
     def bytes(self) -> int:
-        """Of one value in memory; of a text about."""
+        """Bytes of one value in memory; of a text about."""
         if self.kind == "texts":
             return max(4, self.longest)
         return 4 if self.kind == "categories" else np.dtype(self.dtype).itemsize * math.prod(self.shape)
 
 
 def plan_obs(opened: Opened, wanted: Sequence[str] | None, room: CategoryRoom, left_out: list[str]) -> list[Planned]:
-    """What becomes of obs: `wanted` names, or all that all inputs have.
+    """Columns that obs becomes: `wanted` names, or all that all inputs have.
 
     Raises:
         InvalidArgumentError: a name that an input has not, kinds that do not go together, integers that no float holds
@@ -120,7 +120,7 @@ def _refuse_unknown(path: str, where: str, names: Sequence[str], there: Sequence
 
 
 class _Seen:
-    """What the inputs have under one name of obs."""
+    """The values that the inputs have under one name of obs."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -180,7 +180,7 @@ class _Seen:
 
 
 def type_of(element: Element) -> np.dtype[Any]:
-    """Of numbers; a float's where some are missing, NaN then stands for them.
+    """The type of numbers: a float's where some are missing, NaN then stands for them.
 
     Raises:
         InvalidArgumentError: no float holds those that are there.
@@ -215,7 +215,7 @@ def _refuse_rounding(elements: Iterator[Element]) -> None:
 
 
 class _SeenArray:
-    """What the inputs have under one name of obsm."""
+    """The arrays that the inputs have under one name of obsm."""
 
     def __init__(self, name: str) -> None:
         self._name = name

@@ -1,4 +1,4 @@
-"""Whether floats hold integers exactly: NumPy promotes and compares 64-bit integers as doubles, in silence."""
+"""Floats that hold integers exactly: NumPy promotes and compares 64-bit integers as doubles, in silence."""
 
 from __future__ import annotations
 
@@ -33,5 +33,5 @@ def common_type(types: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
 
 
 def may_round(types: Sequence[np.dtype[Any]]) -> bool:
-    """Whether the common type of these may round what one of them holds: integers of 8 bytes become floats."""
+    """True if the common type of these may round a value of one of them: integers of 8 bytes become floats."""
     return common_type(types).kind == "f" and any(each.kind in "iu" and each.itemsize == 8 for each in types)

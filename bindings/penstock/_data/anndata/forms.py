@@ -92,7 +92,7 @@ class FormOf:
     """The form that a column has in all inputs."""
 
     def __init__(self) -> None:
-        """Of no input yet."""
+        """The form of no input yet."""
         self._kinds: set[str] = set()
         self._types: list[np.dtype[Any]] = []
         self._category_types: list[np.dtype[Any] | None] = []
@@ -171,7 +171,7 @@ class Note:
 
     @staticmethod
     def of(task: Any) -> Note:
-        """Of what a shard.json says; an empty one where no import of this version wrote it."""
+        """The note that a shard.json has; an empty one where no import of this version wrote it."""
         said = task.get("anndata") if isinstance(task, Mapping) else None
         if not isinstance(said, Mapping) or said.get("version") != 1:
             return Note()

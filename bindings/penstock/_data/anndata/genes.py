@@ -25,7 +25,7 @@ class Genes:
     """
 
     def __init__(self, names: list[str], join: str) -> None:
-        """Of names that differ from each other."""
+        """Takes names that differ from each other."""
         self.names = names
         self.join = join
 

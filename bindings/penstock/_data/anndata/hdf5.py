@@ -76,7 +76,7 @@ class Helper:
         self._send({"path": [os.path.abspath(each) for each in sys.path], "plugins": plugins})  # noqa: PTH100 - "" too
 
     def is_alive(self) -> bool:
-        """Whether it has not ended, and HDF5 has not failed often or for memory: its state is not trusted then."""
+        """False if it has ended, or HDF5 has failed often or for memory: its state is not trusted then."""
         return self._failures < _MOST_FAILURES and self._process.poll() is None
 
     def ask(self, what: str, most: int, seconds: float, **asked: Any) -> tuple[dict[str, Any], bytearray]:
@@ -242,7 +242,7 @@ class Group(Node):
         self._members: dict[str, dict[str, Any] | None] | None = told.get("members")
 
     def __contains__(self, name: str) -> bool:
-        """Whether there is a member of this name."""
+        """True if there is a member of this name."""
         if self._members is not None and "/" not in name:
             return name in self._members
         return bool(self._ask("has", name=name)[0]["has"])
@@ -281,7 +281,7 @@ class ArrayNode(Node):
         self.chunks = None if told["chunks"] is None else tuple(int(each) for each in told["chunks"])
 
     def __len__(self) -> int:
-        """Of the first axis; 0 where there is none."""
+        """Values of the first axis; 0 where there is none."""
         return self.shape[0] if self.shape else 0
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
@@ -374,7 +374,7 @@ class File(Group):
         super().__init__(self, "", told["root"])
 
     def ask(self, member: str, where: str = "", **asked: Any) -> tuple[dict[str, Any], bytearray]:
-        """What the process answers about a member."""
+        """The answer of the process about a member."""
         what = f"{self.path}: {excerpt(member)}{where}" if member else self.path
         return self._answer(what, **asked)
 

@@ -31,15 +31,15 @@ _ATTRIBUTES = ("_index", "column-order", "encoding-type", "encoding-version", "o
 _MOST_LINKS = 16  # that lead to one another; as many as HDF5 follows
 _COMPACT, _CONTIGUOUS, _CHUNKED, _VIRTUAL = range(4)  # h5py.h5d's layouts
 _COPY = "copy all into one file, and give that"
-_SAMPLES, _SAMPLE = 16, 1 << 12  # places of an array where its values are compared with the file's, values of each
+_SAMPLES, _SAMPLE = 16, 1 << 12  # chunks whose values are compared with the file's, values at either end of each
 
 
 class Refused(Exception):
-    """What is not read, though HDF5 can."""
+    """A part of a file that is not read, though HDF5 can."""
 
 
 def bound_bytes(file_bytes: int) -> int:
-    """What one answer about a file of this size, and all that the process takes for it, may have."""
+    """The most bytes that an answer about a file of this size, and the process for it, may have."""
     return _MEMORY // 2 + _MOST_GROWTH * file_bytes
 
 
@@ -71,7 +71,7 @@ class Child:
         resource.setrlimit(resource.RLIMIT_CPU, (seconds if hard < 0 else min(seconds, hard), hard))
 
     def answer(self, asked: dict[str, Any]) -> Answer:
-        """What is said to a request."""
+        """The answer to a request."""
         found: Answer = getattr(self, "_" + asked.pop("do"))(**asked)
         return found
 
@@ -176,20 +176,21 @@ class Child:
         if not block or not len(places):
             return 0
         count, width = int(array.shape[0]), int(array.dtype.itemsize)
-        # The first and the last values are among them: at the wrong place there is more than the array.
-        begins = {max(0, count - _SAMPLE) * part // (_SAMPLES - 1) for part in range(_SAMPLES)}
+        there = self.numpy.flatnonzero(places >= 0)
+        by_place = there[self.numpy.argsort(places[there], kind="stable")].tolist()
+        # Before the first chunk in the file and behind the last one there is more than the array, whatever its values.
+        chunks = [*by_place[:1], *by_place[-1:], *by_place[:: max(1, len(by_place) // _SAMPLES)]]
         with Path(array.file.filename).open("rb") as file:
-            for begin in sorted(begins):
-                chunk = begin // size
-                if places[chunk] < 0:
-                    continue
-                wanted = self.numpy.asarray(array[begin : min(begin + _SAMPLE, (chunk + 1) * size)]).tobytes()
-                found = []
-                for shift in (0, block):
-                    file.seek(int(places[chunk]) + (begin - chunk * size) * width + shift)
-                    found += [shift] if file.read(len(wanted)) == wanted else []
-                if len(found) == 1:
-                    return found[0]
+            for chunk in dict.fromkeys(chunks):
+                low, high = chunk * size, min((chunk + 1) * size, count)
+                for begin in dict.fromkeys((low, max(low, high - _SAMPLE))):
+                    wanted = self.numpy.asarray(array[begin : min(begin + _SAMPLE, high)]).tobytes()
+                    found = []
+                    for shift in (0, block):
+                        file.seek(int(places[chunk]) + (begin - low) * width + shift)
+                        found += [shift] if file.read(len(wanted)) == wanted else []
+                    if len(found) == 1:
+                        return found[0]
         return None
 
     def _why_not(self, array: Any) -> str:
@@ -237,7 +238,7 @@ class Child:
                 raise Refused(f"is a view of another file, {others[0][:80]!r}: {_COPY}")
 
     def _told(self, node: Any, file: int, depth: int = 0) -> dict[str, Any]:
-        """What a node is; numbers it."""
+        """The kind, shape and attributes of a node, which gets a number."""
         self.last += 1
         self.nodes[self.last] = node, file
         found: dict[str, Any] = {

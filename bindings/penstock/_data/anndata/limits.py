@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Limits(NamedTuple):
-    """What bounds the memory of each process, whatever the inputs' size.
+    """Bounds of the memory of each process, whatever the inputs' size.
 
     Attributes:
         values: that are read at once: about 40 bytes of memory each.

@@ -1,4 +1,4 @@
-"""What a dataset calls the members of AnnData that its cells are made of, and the types that they come back as."""
+"""Names in a dataset of the members of AnnData that cells are made of, and the types that they come back as."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 X = "X"
 """The matrix of counts, as AnnData and the column of dense ones have it."""
 LAYERS = "layers/"
-"""What the columns of dense layers begin with, as members of a file do."""
+"""The beginning of names of dense layers' columns, and of members of a file."""
 RAW = "raw"
 """The key of raw's values in a cell's entry."""
 VARM = "varm/"
-"""What the columns of features begin with that are arrays of varm."""
+"""The beginning of names of features' columns that are arrays of varm."""
 NAME = "name"
 """The key of a cell's name in its entry."""
 

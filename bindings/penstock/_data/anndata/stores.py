@@ -199,7 +199,7 @@ class Frame:
     """
 
     def __init__(self, path: str, root: Any, where: str) -> None:
-        """Of the member `where`.
+        """Opens the member `where`.
 
         Raises:
             InvalidArgumentError: it is none, or of a layout that is not read.
@@ -312,12 +312,12 @@ class Element:
 
     @property
     def length(self) -> int:
-        """Of the first axis."""
+        """Values of the first axis."""
         return self.shape[0] if self.shape else -1
 
     @property
     def has_numbers(self) -> bool:
-        """Whether it is categories that are numbers; an empty list of them, as of values that all miss, is none."""
+        """True for categories that are numbers; an empty list of them, as of values that all miss, is none."""
         return self._categories is not None and len(self._categories) > 0 and not self._categories.is_text
 
     @property

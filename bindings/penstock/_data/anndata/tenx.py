@@ -19,7 +19,7 @@ class MadeGroup:
     """
 
     def __init__(self, attributes: dict[str, Any], members: dict[str, Any]) -> None:
-        """Of groups and arrays."""
+        """Takes groups and arrays."""
         self.attrs = attributes
         self._members = members
 

@@ -35,7 +35,7 @@ class Buckets:
     """
 
     def __init__(self, files: list[Bucket], dtype: np.dtype[Any]) -> None:
-        """Of files that `transpose` wrote."""
+        """Takes files that `transpose` wrote."""
         self.files = files
         self.dtype = dtype
         self._ends = np.array([each.end for each in files], np.int64)

@@ -24,12 +24,12 @@ class Numbers:
 
     @property
     def values(self) -> npt.NDArray[Any]:
-        """Of the inputs' common type."""
+        """The values as the inputs' common type."""
         return self._given.astype(common_type(self._types))
 
     @property
     def value_bytes(self) -> int:
-        """Of the value of one gene."""
+        """Bytes of the value of one gene."""
         return self.values[:1].nbytes
 
     def spread(self, count: int, places: Any, kept: Any) -> Numbers:

@@ -34,7 +34,7 @@ class CellWriter:
     def __init__(
         self, plan: Plan, opened: Opened, task: Task, buckets: dict[int, Buckets], writer: Writer, limits: Limits
     ) -> None:
-        """Of an opened writer of the task's shard; `buckets` by number of matrix."""
+        """Takes an opened writer of the task's shard; `buckets` by number of matrix."""
         self._plan = plan
         self._task = task
         self._limits = limits

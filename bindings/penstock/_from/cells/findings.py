@@ -1,4 +1,4 @@
-"""What an import says of its inputs when it has ended."""
+"""Findings: odd values, repeated inputs and repeated names, which an import tells when it has ended."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ class ColumnWriter:
     """
 
     def __init__(self, group: Any, text: Any) -> None:
-        """Of a group that is to be a data frame."""
+        """Takes a group that is to be a data frame."""
         self._group, self.text = group, text
         self._texts: list[Texts] = []
 

@@ -19,7 +19,7 @@ class FileWriter:
     """AnnData's layout on disk, as anndata 0.8 and later write it."""
 
     def __init__(self, h5py: Any, file: Any, reader: CellReader) -> None:
-        """Of an opened file.
+        """Takes an opened file.
 
         Raises:
             InvalidArgumentError: a name that no member of a file has.

@@ -1,4 +1,4 @@
-"""What a task of cells is made of: samples of content, which tell one input from another.
+"""The content that a task of cells is made of: samples, which tell one input from another.
 
 docs/decisions.md, "Times tell a changed input, samples tell what a shard was made of".
 """

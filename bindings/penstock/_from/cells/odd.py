@@ -1,4 +1,4 @@
-"""What an import takes and tells of: counts that no cell has, names of cells and whole inputs that come twice."""
+"""Oddities that an import takes and tells: counts that no cell has, names of cells and whole inputs that come twice."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Odd:
 
 
 class Seen(NamedTuple):
-    """What was seen of a task.
+    """The digest of a task, and its cells' names.
 
     Attributes:
         digest: of what it is made of.
@@ -79,7 +79,7 @@ class Seen(NamedTuple):
 
 
 def noted(odd: Sequence[Odd], begin: int) -> dict[str, Any]:
-    """What a shard's description says of odd counts beside what it is made of; nothing where there are none."""
+    """The entry of odd counts in a shard's description; nothing where there are none."""
     return {"odd": [each.note(begin) for each in odd]} if any(each.counts for each in odd) else {}
 
 

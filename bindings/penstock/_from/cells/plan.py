@@ -1,4 +1,4 @@
-"""What an import makes of its inputs, decided by them alone: fields, columns, genes, and tasks, each of one shard."""
+"""The plan of an import, decided by its inputs alone: fields, columns, genes, and tasks, each of one shard."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Plan:
         return {"gene": "<u2" if len(self.genes.names) <= 1 << 16 else "<u4", **dict(named)} if named else None
 
     def column_name(self, number: int) -> str:
-        """Of a matrix that is a column: "X" of the counts, "layers/NAME" of the others."""
+        """The name of a matrix that is a column: "X" of the counts, "layers/NAME" of the others."""
         return self.matrices[number] if number else X
 
     def specs(self) -> dict[str, Any]:
@@ -96,14 +96,14 @@ class Plan:
         return [each.name for each in self.columns if each.kind == "texts"]
 
     def identity(self) -> dict[str, Any]:
-        """What shard.json says of it; two runs of other options, genes or types differ in it."""
+        """The part of shard.json that tells it: two runs of other options, genes or types differ in it."""
         told = json.dumps(
             [self.genes.names, self.record, [(name, spec) for name, spec in self.specs().items()], self.texts()]
         )
         return {**self.options, "fields": self.record, "plan": hashlib.sha256(told.encode()).hexdigest()}
 
     def description(self, task: Task, digest: str) -> dict[str, Any]:
-        """What `shard.json` keeps of a task."""
+        """The description of a task that `shard.json` keeps."""
         return {
             "version": 2,
             "number": task.number,
@@ -205,7 +205,7 @@ class Planner:
 
 
 def _left_of(store: Store, names: list[str]) -> list[str]:
-    """What an input has beside obs, obsm and var that no dataset gets."""
+    """Members of an input beside obs, obsm and var that no dataset gets."""
     varm = "varm" if names[0] == "raw/X" else "raw/varm"  # the other one is the features'
     left = [f"{group}/{excerpt(each)}" for group in ("obsp", varm, "varp") for each in store.names_in(group)]
     left += [f"layers/{excerpt(each)}" for each in store.names_in("layers") if f"layers/{each}" not in names]

@@ -74,7 +74,7 @@ class RawEntries:
         return self.matrix.weights(begin, end)
 
     def read(self, begin: int, end: int) -> list[list[bytes]]:
-        """Of each cell the bytes of its genes, u4, and of their values; `weights` was asked for them."""
+        """Bytes of each cell's genes, u4, and of their values; `weights` was asked for them."""
         counts, genes, values = self.matrix.read(begin, end)
         genes, values = genes.astype("<u4"), values.astype(self._dtype)
         ends = np.cumsum(counts).tolist()

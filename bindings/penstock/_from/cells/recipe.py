@@ -73,7 +73,7 @@ class Imported:
 
 
 class Scan(NamedTuple):
-    """What workers look at before there is a plan: stored values of these ranges of a matrix. The answer is a Range."""
+    """Stored values of a matrix, by ranges, at which workers look before there is a plan. The answer is a Range."""
 
     source: int
     matrix: int
@@ -178,7 +178,7 @@ class CellRecipe(BaseRecipe):
             self._findings = Findings(self._open, plan, self._tasks, scratch)
 
     def _look(self, run: Workshop) -> list[list[Range]]:
-        """What values each matrix of each input has."""
+        """Looks at the values of each matrix of each input."""
         found: list[list[Range]] = [[Range() for _ in self._inputs] for _ in self._names]
         scans = []
         for source in range(len(self._inputs)):
@@ -272,7 +272,7 @@ class CellRecipe(BaseRecipe):
         return CellTask(task, str(folder / _PLAN), parts)
 
     def _transpose(self, tasks: list[Task], scratch: Path) -> dict[tuple[int, int], Buckets]:
-        """Of the inputs of these tasks what is of compressed columns."""
+        """Transposes matrices of compressed columns in the inputs of these tasks."""
         buckets = {}
         found = [(source, number) for source in sorted({task.source for task in tasks}) for number in self._numbers]
         stored = {key: self._open.matrix(*key).stored for key in found if self._open.matrix(*key).kind == "csc"}

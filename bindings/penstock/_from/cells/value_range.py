@@ -1,4 +1,4 @@
-"""What a scan of counts says of the smallest type that holds them."""
+"""Ranges of values, by which the smallest type is found that holds them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock._data.anndata.exact import first_inexact
 
 @dataclass
 class Range:
-    """What values there are: enough to say the smallest type that holds them.
+    """The values that there are, as far as the smallest type that holds them depends on it.
 
     Attributes:
         whole: all are integers from 0 on.
@@ -67,7 +67,7 @@ class Range:
                     self.exact4 = bool(np.array_equal(values.astype(np.float32), values, equal_nan=True))
 
     def settled(self, dtype: np.dtype[Any]) -> bool:
-        """Whether more values of this type can change nothing that is asked of sparse ones."""
+        """True if more values of this type can change nothing that is asked of sparse ones."""
         if self.whole or (dtype.kind in "iu" and dtype.itemsize == 8):  # which no float may hold
             return False
         return not self.exact4 or dtype.kind == "b" or dtype.str[1:] in ("f2", "f4")

@@ -15,12 +15,12 @@ class Codes(Mapping[str, npt.NDArray[Any]]):
     """Numbers of the categories of obs, by column: integers [cells], -1 where one is missing."""
 
     def __init__(self, obs: Any, indices: npt.NDArray[np.int64] | None, whole: Codes | None = None) -> None:
-        """Of all cells, or of those of `indices`, of which `whole` has all."""
+        """Takes obs of all cells; with `indices` for those, of which `whole` has the codes of all."""
         self._obs, self._indices, self._whole = obs, indices, whole
         self._found: dict[str, npt.NDArray[Any]] = {}
 
     def __getitem__(self, name: str) -> npt.NDArray[Any]:
-        """Of one column; raises KeyError where it is no category."""
+        """Codes of one column; raises KeyError where it is no category."""
         if name not in self._found:
             if name not in self._obs or not hasattr(self._obs[name], "cat"):
                 raise KeyError(f"{name!r:.80}: the categories are {', '.join(self)}")
@@ -50,7 +50,7 @@ class CellBatch:
     """
 
     def __init__(self, read: Mapping[str, Any], obs: Any, codes: Codes, indices: npt.NDArray[np.int64]) -> None:
-        """Made by a Collection: `obs` and `codes` are of all cells."""
+        """Made by a Collection: `obs` and `codes` are those of all cells."""
         self._read = dict(read)
         self._all_obs, self._all_codes, self._indices = obs, codes, indices
         self._obs: Any = None
@@ -86,7 +86,7 @@ class CellBatch:
 
     @property
     def nbytes(self) -> int:
-        """Of the matrices and arrays."""
+        """Bytes of the matrices and arrays."""
         total = 0
         for each in self._read.values():
             arrays = [each] if hasattr(each, "nbytes") else [each.data, each.indices, each.indptr]
@@ -113,7 +113,7 @@ class CellBatch:
         return {"read": self._read, "obs": self.obs}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Of the same."""
+        """Takes what `__getstate__` gave."""
         obs = state["obs"]
         self.__init__(state["read"], obs, Codes(obs, None), np.arange(len(obs)))  # type: ignore[misc]
 

@@ -122,7 +122,9 @@ class Collection:
         for name, names in (("layers", layers), ("obs", obs), ("obsm", obsm)):
             if isinstance(names, str):
                 raise InvalidArgumentError(f"{name}={names!r:.80}: a list of names is wanted")
-        found = [CellStore(one, own, modality) for each, own in zip(given, places, strict=True) for one in _matched(each)]
+        found = [
+            CellStore(one, own, modality) for each, own in zip(given, places, strict=True) for one in _matched(each)
+        ]
         made = cls._of(found, join, layers, obsm)
         made._warn_of_mixed()
         if obs is not None:
@@ -206,7 +208,7 @@ class Collection:
         return batch if np.array_equal(indices, wanted) else batch[places.reshape(-1)]
 
     def describe(self) -> dict[str, Any]:
-        """What a state says of it: names of genes, and of cells at either end of each store."""
+        """The part of a state that tells it: names of genes, and of cells at either end of each store."""
         names = self.obs_names
         cells = [
             [*names[begin : begin + _NAMES], *names[max(begin, end - _NAMES) : end]]

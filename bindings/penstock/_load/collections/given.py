@@ -33,7 +33,7 @@ class Given:
         self.count = length_of(self.opened, hooks.fetch_callback is not None)
 
     def identity(self, fingerprint: str | None) -> _native.SourceIdentity:
-        """What a state says of it; see `fingerprint_of`."""
+        """The identity that a state has of it; see `fingerprint_of`."""
         return _native.SourceIdentity(
             fingerprint=fingerprint_of(self.opened, self.count, fingerprint),
             shards=0,

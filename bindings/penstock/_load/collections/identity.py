@@ -1,4 +1,4 @@
-"""What a collection is: its length, and the fingerprint by which a state knows it again."""
+"""The identity of a collection: its length, and the fingerprint by which a state knows it again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NAMES = 4096  # of cells, at either end
 
 
 def is_opener(collection: Any) -> bool:
-    """Whether it is a function that opens a collection."""
+    """True if it is a function that opens a collection."""
     is_collection = any(hasattr(collection, name) for name in ("__getitem__", "__len__", "shape"))
     return callable(collection) and (isinstance(collection, type) or not is_collection)
 

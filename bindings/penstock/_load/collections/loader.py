@@ -350,7 +350,7 @@ class CollectionLoader(NoSampler):
     # --- inside
 
     def _is_over(self) -> bool:
-        """Whether this `for` has no further batch; else the first fetch is under way."""
+        """True if this `for` has no further batch; else the first fetch is under way."""
         if self._for_end is not None and self._position >= self._for_end:
             return True
         begins = self._ahead.begin(self._position)

@@ -44,7 +44,7 @@ class PlannedBatch:
 
 @dataclass(frozen=True)
 class Fetch:
-    """What is read by one call.
+    """Observations that are read by one call.
 
     Attributes:
         indices: int64, ascending, each once.
@@ -184,5 +184,5 @@ def check_fetch(factor: int | None, batch_size: int) -> None:
 
 
 def is_read_straight(order: str | Order) -> bool:
-    """Whether it gives the observations as they stand: how many are read at once is then no part of the order."""
+    """True if it gives the observations as they stand: how many are read at once is then no part of the order."""
     return order == "sequential" or (isinstance(order, Sequential) and order.fetch is None)

@@ -35,7 +35,7 @@ _PARENT_S = 1.0  # how often a worker looks whether its parent lives, should the
 
 @dataclass(frozen=True)
 class Opening:
-    """What a process needs to make a `Fetcher`; it is pickled.
+    """All that a process needs to make a `Fetcher`; it is pickled.
 
     Attributes:
         collection: it, or the function that opens it.
@@ -252,7 +252,7 @@ def _end(workers: list[_Handle]) -> None:
 
 
 def run_worker(pipe: Connection, parent: int, threads: int) -> None:
-    """What a worker process does until its pipe closes or its parent is gone."""
+    """The work of a worker process, until its pipe closes or its parent is gone."""
     threading.Thread(target=_watch, args=(parent,), daemon=True).start()
     work: queue.SimpleQueue[tuple[int, int, Reading]] = queue.SimpleQueue()
     try:

@@ -173,7 +173,7 @@ def _measured(
 
 
 def _ends(table: list[Measured], block: int, observations: int, left: float) -> bool:
-    """Whether a fetch ends in the time that is left, by what was measured of blocks that are no larger.
+    """True if a fetch ends in the time that is left, by what was measured of blocks that are no larger.
 
     One of smaller blocks than were measured before ends in a part of it: there is more to come.
     """
@@ -183,7 +183,7 @@ def _ends(table: list[Measured], block: int, observations: int, left: float) -> 
 
 
 def _bytes(table: list[Measured], factor: int) -> float:
-    """What two fetches would take: a part for each fetch, such as names of genes, and one for each batch of it."""
+    """The bytes that two fetches would take: a part for each fetch, such as names of genes, and one for each batch."""
     most = {
         row.fetch_factor: max(each.bytes for each in table if each.fetch_factor == row.fetch_factor) for row in table
     }

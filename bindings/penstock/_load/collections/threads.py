@@ -108,7 +108,7 @@ class ThreadReader:
 
 
 class _Queue:
-    """What waits to be read, and the thread that reads it.
+    """Fetches that wait to be read, and the thread that reads them.
 
     It knows a collection and hooks by what waits alone: a hook may refer to what owns the loader, and neither a thread
     that idles nor who ends it may keep that alive.
