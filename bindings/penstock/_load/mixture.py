@@ -11,12 +11,21 @@ import numpy.typing as npt
 from penstock import _native
 from penstock._base.arguments import MOST, index, shown
 from penstock._base.errors import InvalidArgumentError
-from penstock._base.words import counted, excerpt, quoted
+from penstock._base.words import counted, excerpt
 from penstock._data.loadable import Loadable, Resolve
 from penstock._data.view import View
 from penstock._load.mixture_file import read_mixture
 from penstock._load.mixture_sources import checked_sources
-from penstock._load.mixture_stages import MixtureRun, MixtureStage, Place, Stage, Tokens, place
+from penstock._load.mixture_stages import (
+    MixtureRun,
+    MixtureStage,
+    Place,
+    Stage,
+    Tokens,
+    check_name,
+    checked_stages,
+    place,
+)
 from penstock._load.orders import Balanced, Bucketed, Custom, Order, Weighted
 from penstock._load.packing_lengths import Lengths
 from penstock._load.weights import whole_weights
@@ -87,7 +96,7 @@ class Mixture(Loadable):
         self.sources = checked_sources(sources)
         self.names = list(self.sources)
         self.first = next(iter(self.sources.values()))
-        given = [_checked_stage(stage, number, self.names) for number, stage in enumerate(_as_list(stages))]
+        given = checked_stages(stages, self.names)
         self._lengths = Lengths(self.sources, given, steered)
         if not self._lengths.are_packed and any(stage.window not in (None, self.first.window) for stage in given):
             for name, view in self.sources.items():
@@ -122,7 +131,7 @@ class Mixture(Loadable):
             if not isinstance(given, Mapping):
                 raise InvalidArgumentError(f"{what}={given!r:.80}: {{name: integer}} is wanted")
             for name, value in given.items():
-                _check_name(what, name, self.names)
+                check_name(what, name, self.names)
                 if name in found:
                     raise InvalidArgumentError(f"caps and epochs both have {name!r}: give one of them")
                 found[name] = index(f"{what}[{name!r}]", value, 1), what
@@ -150,7 +159,7 @@ class Mixture(Loadable):
     def _order(self, given: SourceOrder, seed: int, resolve: Resolve) -> _native.Order:
         chosen: dict[str, Any] = {}
         for name, each in given.items() if isinstance(given, Mapping) else ():
-            _check_name("order", name, self._lengths.names)
+            check_name("order", name, self._lengths.names)
             chosen[name] = each
         default = "uniform" if isinstance(given, Mapping) else given
         number = index("seed", seed)
@@ -376,12 +385,6 @@ def _pair(where: Place) -> tuple[int, bool]:
     return (where.count, True) if isinstance(where, Tokens) else (where, False)
 
 
-def _as_list(stages: Any) -> list[Stage]:
-    if isinstance(stages, Stage) or not isinstance(stages, Sequence) or not stages:
-        raise InvalidArgumentError(f"stages={stages!r:.80}: a list of at least one penstock.Stage is wanted")
-    return list(stages)
-
-
 def _check_no_array(order: Any, name: str, called: str) -> None:
     """An array is of the rows of one length; rows of another length may be as many, and are others."""
     if isinstance(order, Bucketed | Weighted | Balanced) or (isinstance(order, Custom) and order.digest is not None):
@@ -389,20 +392,3 @@ def _check_no_array(order: Any, name: str, called: str) -> None:
             f"order of {called!r}: orders.{type(order).__name__} has an array of the rows of {name!r}, and these are "
             f"rows of another length: give it an order of its own, order={{{name!r}: …, {called!r}: …}}"
         )
-
-
-def _check_name(what: str, name: Any, names: list[str]) -> None:
-    if name not in names:
-        raise InvalidArgumentError(f"{what}: there is no source {name!r}; the sources are {quoted(names)}")
-
-
-def _checked_stage(stage: Any, number: int, names: list[str]) -> Stage:
-    if not isinstance(stage, Stage):
-        raise InvalidArgumentError(f"stage {number}: {stage!r:.80} is no penstock.Stage")
-    if number > 0 and stage.at is None:
-        raise InvalidArgumentError(f"stage {number}: it has no at=: give the position or Tokens at which it begins")
-    for name in stage.weights or {}:
-        _check_name(f"stage {number}: weights", name, names)
-    if stage.weights is not None:
-        whole_weights(f"stage {number}: weights", stage.weights)
-    return stage

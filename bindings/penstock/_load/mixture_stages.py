@@ -1,8 +1,8 @@
-"""What a mixture consists of: places in a run, stages as they are given and as they came out."""
+"""The parts of a mixture: places in a run, stages as they are given and as they came out."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from penstock._base.arguments import index, shown
 from penstock._base.errors import InvalidArgumentError
-from penstock._load.weights import Weight
+from penstock._base.words import quoted
+from penstock._load.weights import Weight, whole_weights
 
 
 @dataclass(frozen=True)
@@ -143,3 +144,37 @@ def place(name: str, given: Any) -> Place:
         InvalidArgumentError: it is neither.
     """
     return given if isinstance(given, Tokens) else index(name, given)
+
+
+def checked_stages(stages: Any, names: list[str]) -> list[Stage]:
+    """The stages of a mixture of sources of these names.
+
+    Raises:
+        InvalidArgumentError: no list of stages, one that says not where it begins, or weights of no source.
+    """
+    if isinstance(stages, Stage) or not isinstance(stages, Sequence) or not stages:
+        raise InvalidArgumentError(f"stages={stages!r:.80}: a list of at least one penstock.Stage is wanted")
+    for number, stage in enumerate(stages):
+        _check(stage, number, names)
+    return list(stages)
+
+
+def _check(stage: Any, number: int, names: list[str]) -> None:
+    if not isinstance(stage, Stage):
+        raise InvalidArgumentError(f"stage {number}: {stage!r:.80} is no penstock.Stage")
+    if number > 0 and stage.at is None:
+        raise InvalidArgumentError(f"stage {number}: it has no at=: give the position or Tokens at which it begins")
+    for name in stage.weights or {}:
+        check_name(f"stage {number}: weights", name, names)
+    if stage.weights is not None:
+        whole_weights(f"stage {number}: weights", stage.weights)
+
+
+def check_name(what: str, name: Any, names: list[str]) -> None:
+    """Refuses a name of no source.
+
+    Raises:
+        InvalidArgumentError: it is none; the message begins with `what`.
+    """
+    if name not in names:
+        raise InvalidArgumentError(f"{what}: there is no source {name!r}; the sources are {quoted(names)}")

@@ -13,10 +13,11 @@ import penstock
 import pytest
 import torch
 from _datasets import compact, raw_tokens
+from penstock.adapters import _torch_share
 from penstock.adapters.torch import BatchDataset
 from torch.utils.data import DataLoader
 
-Share = penstock.adapters.torch._Share  # of one worker
+Share = _torch_share.Share  # of one worker
 
 
 def loaded(dataset: BatchDataset, workers: int = 0, context: str | None = None) -> DataLoader:
@@ -85,7 +86,7 @@ def documents(folder: Path) -> penstock.View:
 @pytest.mark.parametrize("job", JOBS)
 def test_shares_of_workers_are_the_loaders_batches_and_go_on_from_every_step(tmp_path, job, monkeypatch):
     # Workers in this process: every job, many numbers of workers, and blocks short enough to end in the middle.
-    monkeypatch.setattr(penstock.adapters.torch, "_BLOCK", 3)
+    monkeypatch.setattr(_torch_share, "_BLOCK", 3)
     view, options = JOBS[job](tmp_path)
     batches = list(penstock.Loader(view, **options))
     dataset = BatchDataset(view, **options)
@@ -128,7 +129,7 @@ def test_workers_of_a_dataloader_give_the_loaders_order(tmp_path, workers, conte
 
 
 def test_an_endless_run_goes_on_over_blocks_and_epochs(tmp_path, monkeypatch):
-    monkeypatch.setattr(penstock.adapters.torch, "_BLOCK", 4)
+    monkeypatch.setattr(_torch_share, "_BLOCK", 4)
     view = windows(tmp_path)
     dataset = BatchDataset(view, 4, seed=1)
     with pytest.raises(TypeError, match="epochs="):
