@@ -112,9 +112,9 @@ def _names(context: click.Context, option: click.Parameter, value: str | None) -
 @click.option(
     "--x",
     multiple=True,
-    metavar="[INPUT=]X|raw|layers/NAME",
-    help="Cells: where the counts are; with INPUT= in that input alone, named as it is given. May be repeated. Default: "
-    "X.",
+    metavar="X|raw|layers/NAME",
+    help="Cells: where the counts are; INPUT=layers/NAME says it of one input, named as it is given. May be repeated. "
+    "Default: X.",
 )
 @click.option(
     "--layers",
@@ -248,8 +248,13 @@ def _places(options: Sequence[str], inputs: Sequence[str]) -> Any:
     """The counts' place in all inputs, or in each by its name."""
     of_one = {name: place for name, place in map(_named_place, options) if name}
     of_all = [place for name, place in map(_named_place, options) if not name]
+    for name in of_one:
+        if name not in inputs:
+            raise click.UsageError(f"--x {name}={of_one[name]}: no input is named so: they are {' '.join(inputs):.300}")
     if len(of_all) > 1:
-        raise click.UsageError(f"--x {of_all[0]} --x {of_all[1]}: one place for all inputs, others as INPUT={of_all[1]}")
+        raise click.UsageError(
+            f"--x {of_all[0]} --x {of_all[1]}: one place for all inputs, others as INPUT={of_all[1]}"
+        )
     if not of_one:
         return of_all[0] if of_all else "X"
     return {**dict.fromkeys(inputs, of_all[0] if of_all else "X"), **of_one}
@@ -257,8 +262,12 @@ def _places(options: Sequence[str], inputs: Sequence[str]) -> Any:
 
 def _named_place(option: str) -> tuple[str, str]:
     """(input or "", place) of INPUT=PLACE, or of a place, which may be a layer with = in its name."""
-    found = None if option.startswith("layers/") else re.fullmatch(r"(.+?)=(X|raw|layers/.+)", option)
-    return ("", option) if found is None else (found[1], found[2])
+    if option in ("X", "raw") or option.startswith("layers/"):
+        return "", option
+    found = re.fullmatch(r"(.+?)=(X|raw|layers/.+)", option)
+    if found is None:
+        raise click.UsageError(f"--x {option}: X, raw or layers/NAME is wanted, of one input INPUT=layers/NAME")
+    return found[1], found[2]
 
 
 def _report_cells(done: Any) -> None:

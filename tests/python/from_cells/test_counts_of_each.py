@@ -70,8 +70,8 @@ def test_the_command_takes_the_counts_of_each_file(
     capsys.readouterr()
     for options, said in (
         (["--x", "X", "--x", "raw"], "--x X --x raw: one place for all inputs"),
-        (["--x", "none.h5ad=raw"], "x= has a place for 'none.h5ad', which is no input"),
-        (["--x", f"{raw}=Y"], "must be 'X', 'raw' or 'layers/NAME'"),
+        (["--x", "none.h5ad=raw"], "--x none.h5ad=raw: no input is named so"),
+        (["--x", f"{raw}=Y"], f"--x {raw}=Y: X, raw or layers/NAME is wanted"),
     ):
         assert main(["import", *paths, *options, "--out", str(tmp_path / "e")]) == 2
         assert said in capsys.readouterr().err

@@ -87,7 +87,7 @@ complete -c penstock -n '__penstock_command import' -l metadata -x -d 'Tokens: c
 complete -c penstock -n '__penstock_command import' -l end-of-document -x -d 'Bare token files: a document ends with each token ID, as in nanoGPT\'s files with 50256 of GPT-2'
 complete -c penstock -n '__penstock_command import' -l begin-of-document -x -d 'Bare token files: a document begins with each token ID, as in llm.c\'s and modded-nanogpt\'s files with 50256'
 complete -c penstock -n '__penstock_command import' -l shard-size -x -d 'Tokens: bytes of input for a shard, such as 64M or 1GiB'
-complete -c penstock -n '__penstock_command import' -l x -x -d 'Cells: where the counts are'
+complete -c penstock -n '__penstock_command import' -l x -x -d 'Cells: where the counts are; INPUT=layers/NAME says it of one input, named as it is given'
 complete -c penstock -n '__penstock_command import' -l layers -x -d 'Cells: layers that become fields beside the counts'
 complete -c penstock -n '__penstock_command import' -l obs -x -d 'Cells: columns of obs that are kept'
 complete -c penstock -n '__penstock_command import' -l obsm -x -d 'Cells: dense arrays of obsm that become columns'
