@@ -1,4 +1,7 @@
-"""CRC32C and XXH3-128 (seed 0) in plain NumPy, from their public definitions: what the second reader checks with."""
+"""CRC32C and XXH3-128 (seed 0) in plain NumPy, from their public definitions, and digests of what was read."""
+
+import json
+from typing import Any
 
 import numpy as np
 
@@ -168,3 +171,39 @@ def xxh3(data: bytes) -> bytes:
     """The 16 bytes of XXH3-128 of `data`, most significant first."""
     low, high = (_short if len(data) <= 16 else _middle if len(data) <= 240 else _long)(data)
     return (high << 64 | low).to_bytes(16, "big")
+
+
+# ---- digests of a dataset, from docs/format.md
+
+
+def leaves(values: np.ndarray) -> list[np.ndarray]:
+    """The scalars in nested fields, depth first."""
+    if values.dtype.names is None:
+        return [values]
+    return [leaf for name in values.dtype.names for leaf in leaves(values[name])]
+
+
+def _shard_digests(shard: Any, mode: str) -> tuple[list[str], str | None]:
+    """Of each leaf, and of the spans."""
+    of_leaves = [xxh3(leaf.tobytes()).hex() for leaf in (leaves(shard.stream) if shard.stream.dtype.names else [])]
+    if mode == "tokens":
+        return of_leaves, None
+    pairs = zip(np.diff(shard.firsts).tolist(), (shard.entries[i] for i in shard.ids), strict=True)
+    spans = [np.array((count, len(entry)), "<u8").tobytes() + xxh3(entry) for count, entry in pairs]
+    return of_leaves, xxh3(b"".join(spans)).hex()
+
+
+def fingerprint(dataset: Any) -> str:
+    """Computed anew; compares the digests with those of the manifest, and features with their fingerprint."""
+    lines = ["penstock fingerprint 1", f"mode {dataset.manifest['mode']}"]
+    for name in ("fields", "codec"):
+        said = json.dumps(dataset.manifest[name], separators=(",", ":"), sort_keys=True, ensure_ascii=False)
+        lines.append(f"{name} {said}")
+    for shard in dataset.shards:
+        said, (of_leaves, spans) = shard.stated, _shard_digests(shard, dataset.manifest["mode"])
+        assert (list(said["digests"]["fields"].values()), said["digests"]["spans"]) == (of_leaves, spans), shard.folder
+        of_columns = {name: xxh3(stored.tobytes()).hex() for name, (stored, _) in shard.columns.items()}
+        assert said.get("values", {"digests": {}})["digests"] == of_columns, shard.folder
+        lines.append(" ".join(("shard", str(said["records"]), *of_leaves, spans or "-")))
+    assert dataset.features is None or fingerprint(dataset.features) == dataset.manifest["features"]["fingerprint"]
+    return xxh3("\n".join((*lines, "")).encode()).hex()

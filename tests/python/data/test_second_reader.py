@@ -11,8 +11,8 @@ import numpy as np
 import penstock
 import pytest
 from _second_datasets import write
-from _second_hashes import crc32c, xxh3
-from _second_reader import Dataset, PackTable, leaves
+from _second_hashes import crc32c, fingerprint, leaves, xxh3
+from _second_reader import Dataset, PackTable, sealed
 from penstock._cli.main import main
 
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -22,11 +22,10 @@ ALL, PARTS = 300, 6
 def span_tuples(mine: Dataset, a: int, b: int) -> list[tuple]:
     """(row's start, stop, entry, id, offset, begins, ends) of the spans of records [a, b)."""
     found = []
-    for span in mine.spans(a, b):
-        begin, end = max(span.begin, a), min(span.end, b)
-        offset = begin - span.begin if mine.manifest["layout"] == "compact" else None
-        whole = (span.begin >= a, span.end <= b)
-        found.append((begin - a, end - a, span.entry, (span.shard, span.number), offset, *whole))
+    for first, stop, shard, number, entry in mine.spans_of(a, b):
+        begin, end = max(first, a), min(stop, b)
+        offset = begin - first if mine.manifest["layout"] == "compact" else None
+        found.append((begin - a, end - a, entry, (shard, number), offset, first >= a, stop <= b))
     return found
 
 
@@ -50,51 +49,46 @@ def check_window(mine: Dataset, theirs: penstock.Dataset, size: int, lookahead: 
     view = theirs.windows(size, lookahead, columns=names, metadata=has_spans)
     batch = view.read([index])
     a, b = index * size, (index + 1) * size + lookahead
-    assert same_records(batch.records, mine.records()[a:b])
+    assert same_records(batch.records, mine.stream[a:b])
     if not has_spans:
         return
     assert tuples_of(batch) == span_tuples(mine, a, b)
-    columns = [shard.columns() for shard in mine.shards] if names else []
     for name in names:
-        wanted = [columns[span.shard][name][span.number] for span in mine.spans(a, b)]
+        wanted = [mine.shards[shard].columns[name][1][number] for _, _, shard, number, _ in mine.spans_of(a, b)]
         assert np.asarray(batch.columns[name]).tobytes() == np.array(wanted).tobytes(), name
 
 
 def check_documents(mine: Dataset, theirs: penstock.Dataset) -> None:
     """Entries, records and columns of all documents."""
     names = [name for name, *_ in mine.manifest.get("columns", [])]
-    view, spans = theirs.documents(columns=names), mine.spans()
+    view, spans = theirs.documents(columns=names), mine.spans
     assert len(view) == len(spans)
     batch = view.read(range(len(view)))
     if mine.manifest["mode"] == "stream":
-        assert batch.offsets.tolist() == [0, *(span.end for span in spans)]
-        assert same_records(batch.records, mine.records())
-    assert [bytes(span.raw) for span in batch.spans] == [span.entry for span in spans]
-    for name, values in mine.columns().items():
+        assert batch.offsets.tolist() == [0, *(stop for _, stop, *_ in spans)]
+        assert same_records(batch.records, mine.stream)
+    assert [bytes(span.raw) for span in batch.spans] == [entry for *_, entry in spans]
+    for name, values in mine.columns.items():
         assert np.asarray(batch.columns[name]).tobytes() == values.tobytes(), name
 
 
 def check(path: Path, chance: random.Random) -> None:
     """Compares all that both tell of a dataset."""
     mine, theirs = Dataset(path), penstock.open(path)
-    assert mine.fingerprint() == mine.manifest["fingerprint"] == theirs.fingerprint
-    mode, layout = mine.manifest["mode"], mine.manifest["layout"]
-    if mode != "opaque":
-        total = len(mine.records())
+    assert fingerprint(mine) == mine.manifest["fingerprint"] == theirs.fingerprint
+    for shard in mine.shards:
+        own = sealed((shard.folder / "shard.json").read_bytes())
+        same = {**mine.manifest, **shard.stated, "format": "penstock shard"}
+        assert all(own[name] == same[name] for name in own if name not in ("values", "task")), shard.folder
+    total = len(mine.stream)
+    if total:
         assert total == theirs.records
-        if total:
-            check_window(mine, theirs, total, 0, 0)
-            size = chance.randrange(1, total + 1)
-            lookahead = chance.choice([0, min(1, total - size)])
-            check_window(mine, theirs, size, lookahead, chance.randrange((total - lookahead) // size))
-    if mode == "opaque" or layout == "compact":
+        check_window(mine, theirs, total, 0, 0)
+        size = chance.randrange(1, total + 1)
+        lookahead = chance.choice([0, min(1, total - size)])
+        check_window(mine, theirs, size, lookahead, chance.randrange((total - lookahead) // size))
+    if mine.manifest["mode"] == "opaque" or mine.manifest["layout"] == "compact":
         check_documents(mine, theirs)
-    if layout == "compact":
-        for shard in mine.shards:
-            a = chance.randrange(shard.said["records"] + 1)
-            b = chance.randrange(a, shard.said["records"] + 1)
-            near = set(shard.spans_near(a, b)) if a < b else set()
-            assert {s.number for s in shard.spans if max(s.begin, a) < min(s.end, b)} <= near
 
 
 @pytest.fixture
@@ -149,16 +143,16 @@ def test_pack_tables_are_read_alike(number: int, folder: Path) -> None:
             writer.append(None, token=[chance.randrange(1, 60000) for _ in range(length)])
     arguments = [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
     assert main(["pack", str(folder / "corpus"), "--window=64", f"--out={folder / 'table'}", *arguments]) == 0
-    mine, table = Dataset(folder / "corpus"), PackTable(folder / "table")
+    mine, table = Dataset(folder / "corpus"), PackTable((folder / "table").read_bytes())
     view = penstock.open(folder / "corpus").packed(64, table=folder / "table", **options)
-    assert table.header["fingerprint"] == mine.fingerprint() and table.header["rows"] == len(view)
-    records, spans = mine.records()["token"], mine.spans()
+    assert table.header["fingerprint"] == mine.manifest["fingerprint"] and table.header["rows"] == len(view)
+    records = mine.stream["token"]
     batch = view.read(range(len(view)))
     pieces = [[] for _ in range(len(view))]
     for span in batch.spans:
         pieces[span.row].append((span.start, span.stop))
     for i in range(len(view)):
-        row = table.row(i, spans)
+        row = list(table.row(i, mine.spans))
         assert [(at, at + end - begin) for at, begin, end in row] == pieces[i]
         for at, begin, end in row:
             assert batch.records["token"][i, at : at + end - begin].tolist() == records[begin:end].tolist()
@@ -170,5 +164,5 @@ def test_tables_of_categories_are_read_alike(names: int, folder: Path) -> None:
         for number in [*range(names), None]:
             writer.append(b"", columns={"name": None if number is None else str(number)})
     mine, view = Dataset(folder / "corpus"), penstock.open(folder / "corpus").documents(columns=["name"])
-    assert mine.columns()["name"].tolist() == [*range(names), -1]
-    assert mine.columns()["name"].tolist() == view.read(range(len(view))).columns["name"].tolist()
+    assert mine.columns["name"].tolist() == [*range(names), -1]
+    assert mine.columns["name"].tolist() == view.read(range(len(view))).columns["name"].tolist()

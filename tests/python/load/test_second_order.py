@@ -1,6 +1,7 @@
-"""The second reader (_second_order.py, from docs/order.md) and penstock go from a position to the same rows."""
+"""The second reader (_second_reader.py, from docs/order.md) and penstock go from a position to the same rows."""
 
 import json
+import math
 import random
 from pathlib import Path
 from typing import Any
@@ -8,8 +9,7 @@ from typing import Any
 import numpy as np
 import penstock
 import pytest
-from _second_order import NEVER, Permutation, Run, job_json, pick, rank_rows, view_size, window
-from _second_reader import Dataset
+from _second_reader import Dataset, Run, observed, permuted, rank_rows
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 RECORDS = 4000
@@ -36,22 +36,23 @@ def stream(tmp_path_factory: pytest.TempPathFactory) -> penstock.Dataset:
 def test_permutations_are_alike(n: int) -> None:
     chance = random.Random(n)
     for seed, epoch in [(0, 0), (chance.getrandbits(64), chance.randrange(9)), (2**64 - 1, 2**64 - 1)]:
-        xs = np.array(range(n) if n <= 5000 else [0, n - 1, *(chance.randrange(n) for _ in range(50))], "u8")
-        mine = Permutation(n, seed, epoch)
-        assert mine(xs).tolist() == penstock.Permutation(n, seed, epoch)(xs).tolist()
-        assert [mine(int(x)) for x in xs[:20]] == mine(xs[:20]).tolist()
+        xs = range(n) if n <= 130 else [0, n - 1, *(chance.randrange(n) for _ in range(200))]
+        assert [permuted(n, seed, epoch, x) for x in xs] == penstock.Permutation(n, seed, epoch)(
+            np.array(xs, "u8")
+        ).tolist()
 
 
 def test_golden_permutations_and_orders() -> None:
     for case in json.loads((GOLDEN / "permutation.json").read_text())["permutation"]:
-        mine = Permutation(case["n"], case["seed"], case["epoch"])
-        assert [[x, mine(x)] for x, _ in case["pairs"]] == case["pairs"]
+        n, seed, epoch = case["n"], case["seed"], case["epoch"]
+        assert [[x, permuted(n, seed, epoch, x)] for x, _ in case["pairs"]] == case["pairs"]
     golden = json.loads((GOLDEN / "orders.json").read_text())
     known = ("uniform", "sequential", "blocks")
     cases = [case for name, case in golden["orders"].items() if name.startswith(known)]
     assert len(cases) >= 5
     for case in cases:
-        assert [pick(case["identity"], p)[1] for p in golden["positions"]] == case["indices"]
+        places = [divmod(p, golden["n"]) for p in golden["positions"]]
+        assert [observed(case["identity"], e, o) for e, o in places] == case["indices"]
 
 
 def random_order(chance: random.Random, size: int, seed: int) -> tuple[Any, dict[str, Any]]:
@@ -77,7 +78,7 @@ def random_view(chance: random.Random, dataset: penstock.Dataset) -> tuple[Any, 
     if chance.random() < 0.3:
         said["phase"] = "random"
     view = dataset.windows(said["window"], said["lookahead"], phase=said.get("phase"))
-    size = view_size(said, RECORDS)
+    size = len(view)
     if chance.random() < 0.5:
         first, step = chance.randrange(size), chance.choice([1, 1, 2, 5])
         stop = chance.randrange(first, size) + 1
@@ -88,18 +89,18 @@ def random_view(chance: random.Random, dataset: penstock.Dataset) -> tuple[Any, 
     return view, said, size
 
 
-def random_run(chance: random.Random, size: int) -> tuple[dict[str, Any], Run]:
-    """Arguments of a job, and the run that they make."""
+def random_run(chance: random.Random, size: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Arguments of a job, and those of the second reader that no state says."""
     sizes = [(0, chance.choice([1, 4, 7, 30]))]
     if chance.random() < 0.4:
         sizes += [(chance.randrange(1, 2 * size + 2), 12)]
     skip = [
         (a := chance.randrange(2 * size), a + chance.randrange(size + 2)) for _ in range(chance.choice([0, 0, 1, 3]))
     ]
-    epochs, per_epoch, drop = chance.choice([None, 1, 2, 3]), chance.random() < 0.3, chance.random() < 0.3
-    options = {"global_batch_size": sizes, "epochs": epochs, "per_epoch": per_epoch, "skip": skip, "uneven": "pad"}
-    ends = [k * size for k in range(1, (epochs or 200) + 1)] if per_epoch else [epochs * size if epochs else NEVER]
-    return options | {"tail": "drop" if drop else "pad"}, Run(sizes, ends, skip, drop)
+    same = {"per_epoch": chance.random() < 0.3, "tail": chance.choice(["pad", "pad", "drop", "short"])}
+    epochs = chance.choice([None, 1, 2, 3])
+    options = {"global_batch_size": sizes, "epochs": epochs, "skip": skip, "uneven": "pad"}
+    return options | same, same | {"sizes": sizes, "end": epochs * size if epochs else math.inf}
 
 
 def joined(skip: list[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -116,30 +117,33 @@ def test_jobs_are_alike(seed: int, stream: penstock.Dataset) -> None:
     view, view_said, size = random_view(chance, stream)
     job_seed = chance.choice([0, 7, chance.getrandbits(64)])
     order, order_said = random_order(chance, size, job_seed)
-    options, run = random_run(chance, size)
+    options, mine_options = random_run(chance, size)
     job = penstock.Job(view, seed=job_seed, order=order, **options)
     dataset = {"fingerprint": stream.fingerprint, "records": RECORDS, "shards": len(stream.shards)}
-    said = job_json(order_said, [{"dataset": dataset, "view": view_said}], joined(options["skip"]))
-    assert job.state_dict(5) == {"version": 1, "position": 5, "job": said}
+    said = {"format": 1, "order": order_said, "skip": joined(options["skip"])}
+    said["sources"] = [{"dataset": dataset, "view": view_said}]
+    state = job.state_dict(5)
+    text = json.dumps(said, separators=(",", ":"), sort_keys=True, ensure_ascii=False)
+    assert state == {"version": 1, "position": 5, "job": text}
 
-    far = chance.randrange(2**31 * size)
+    mine, far = Run(state), chance.randrange(2**31 * size)
     for first in (0, max(size - 10, 0), far):
         for p, theirs in enumerate(job.picks(first, 30), first):
-            epoch, i = pick(order_said, p)
-            begin, _ = window(view_said, RECORDS, epoch, i)
+            _, epoch, i, (begin, _) = mine.row(p)
             assert (theirs["epoch"], theirs["index"], theirs["first_record"]) == (epoch, i, begin)
 
     position, ranks = 0, chance.choice([1, 2, 3, 5, 40])
     for _ in range(25):
-        wanted = run.batch(position)
+        wanted = mine.batch(position, **mine_options)
         plans = [job.plan(position, rank, ranks) for rank in range(ranks)]
         if wanted is None:
             assert plans == [None] * ranks
             break
         positions, batch, position = wanted
         for rank, plan in enumerate(plans):
-            rows = [-1 if p is None else pick(order_said, p)[1] for p in rank_rows(positions, batch, rank, ranks)]
-            assert plan is not None and plan.picks["index"].tolist() == rows
+            rows = rank_rows(positions, batch, rank, ranks, options["tail"])
+            assert plan is not None
+            assert plan.picks["index"].tolist() == [-1 if p is None else mine.row(p)[2] for p in rows]
             assert (plan.next_position, plan.global_rows) == (position, len(positions))
 
 
@@ -157,48 +161,44 @@ def test_a_state_goes_on_with_the_same_records_and_spans(seed: int, stream: pens
     for _ in range(chance.randrange(min(size // 3, 20) + 1)):
         next(before)
     state = before.state_dict()
-    job = json.loads(state["job"])
-    mine, said = Dataset(stream.path), job["sources"][0]["view"]
-    assert job["sources"][0]["dataset"]["fingerprint"] == mine.fingerprint()
-    ranks, run = chance.choice([1, 2, 4]), Run([(0, 9)], [3 * size])
+    mine, run, ranks = Dataset(stream.path), Run(state), chance.choice([1, 2, 4])
+    assert run.sources[0]["dataset"]["fingerprint"] == mine.manifest["fingerprint"]
     loaders = [penstock.Loader(view, global_batch_size=9, rank=r, world_size=ranks, **options) for r in range(ranks)]
     for loader in loaders:
         loader.load_state_dict(state)
     position = state["position"]
     for _ in range(4):
-        batch = run.batch(position)
+        batch = run.batch(position, [(0, 9)], 3 * size)
         if batch is None:
             break
         for rank, loader in enumerate(loaders):
-            check_rows(mine, said, job["order"], rank_rows(*batch[:2], rank, ranks), next(loader))
+            check_rows(mine, run, rank_rows(*batch[:2], rank, ranks), next(loader))
         position = batch[2]
 
 
-def check_rows(mine: Dataset, view: dict, order: dict, rows: list[int | None], batch: penstock.Batch) -> None:
+def check_rows(mine: Dataset, run: Run, rows: list[int | None], batch: penstock.Batch) -> None:
     assert batch.valid.tolist() == [p is not None for p in rows]
     for row, p in enumerate(rows):
         if p is None:
             continue
-        a, b = window(view, RECORDS, *pick(order, p))
-        assert batch.records["token"][row].tolist() == mine.records()["token"][a:b].tolist()
-        spans = [(max(s.begin, a) - a, min(s.end, b) - a, s.entry) for s in mine.spans(a, b)]
+        a, b = run.row(p)[3]
+        assert batch.records["token"][row].tolist() == mine.stream["token"][a:b].tolist()
+        spans = [(max(first, a) - a, min(stop, b) - a, entry) for first, stop, _, _, entry in mine.spans_of(a, b)]
         assert [(s.start, s.stop, bytes(s.raw)) for s in batch.spans if s.row == row] == spans
 
 
 def test_golden_states_go_on_alike() -> None:
     cases = json.loads((GOLDEN / "state-v1.json").read_text())["cases"]
     for case in cases:
-        job, run = json.loads(case["state"]["job"]), Run([(0, case["batch_size"])], [NEVER], case["skip"])
-        assert job_json(job["order"], job["sources"], job["skip"]) == case["state"]["job"]
+        run, position = Run(case["state"]), case["state"]["position"]
         tokens = np.fromfile(GOLDEN / case["file"], np.dtype(case["dtype"]))
-        position = case["state"]["position"]
         for batch in case["batches"]:
-            found = run.batch(position)
+            found = run.batch(position, [(0, case["batch_size"])])
             assert found is not None
-            picked = [pick(job["order"], p) for p in found[0]]
-            assert [list(each) for each in zip(*picked, strict=True)] == [batch["epochs"], batch["indices"]]
-            places = [window(job["sources"][0]["view"], len(tokens), *each) for each in picked]
-            assert [tokens[a:b].tolist() for a, b in places] == batch["tokens"]
+            rows = [run.row(p) for p in found[0]]
+            assert [epoch for _, epoch, *_ in rows] == batch["epochs"]
+            assert [index for _, _, index, _ in rows] == batch["indices"]
+            assert [tokens[a:b].tolist() for *_, (a, b) in rows] == batch["tokens"]
             position = found[2]
     assert len(cases) >= 2
 
@@ -221,10 +221,9 @@ def test_a_dataset_that_grew_goes_on_alike(tmp_path: Path) -> None:
     penstock.append(tmp_path / "first", tmp_path / "more")
     grown = penstock.Loader(penstock.open(tmp_path / "first").windows(5), 16, **options)
     grown.load_state_dict(state)
-    order = json.loads(grown.state_dict()["job"])["order"]
-    assert [stage["order"]["size"] for stage in order["stages"]] == [66, 156]
-    found = []
+    run, found = Run(grown.state_dict()), []
+    assert [stage["order"]["size"] for stage in run.stages] == [66, 156]
     for batch in grown:
         rows = zip(batch.epochs[batch.valid], batch.indices[batch.valid], strict=True)
         found += [(int(epoch), int(i)) for epoch, i in rows]
-    assert found == [pick(order, p) for p in range(96, 2 * 66 + 2 * 156)]
+    assert found == [run.row(p)[1:3] for p in range(96, 2 * 66 + 2 * 156)]
