@@ -1,22 +1,33 @@
-"""A plugin of pytest: the second reader reads what the tests open, too.
+"""A plugin of pytest: the second reader reads what the tests open and load, too.
 
-`PYTHONPATH=tests/python pytest -p _second_everywhere tests/python` prints how many datasets both read alike. Others are
-named with the test that opened them; tests of damaged files are among these, where one of the two refuses, or both.
+`PYTHONPATH=tests/python pytest -p _second_everywhere tests/python` prints how many datasets both read alike, and of how
+many loaders the first batches. Others are named with their test; tests of damaged files are among these, where one of
+the two refuses, or both.
 """
 
 import os
+import weakref
 from pathlib import Path
 from typing import Any
 
 import penstock
 import pytest
 from _second_hashes import fingerprint, leaves
-from _second_reader import Dataset
+from _second_reader import Dataset, Run
 
 _MOST_BYTES = 4 << 20
-_open = penstock.open
+_MOST_POSITIONS, _MOST_BATCHES = 5_000, 3
+_ORDERS = {"uniform", "sequential", "sequential in fetches", "blocks"}
+_open, _next = penstock.open, penstock.Loader.__next__
 _alike: set[tuple[str, int]] = set()
 _differ: dict[str, str] = {}
+_batches: weakref.WeakKeyDictionary[penstock.Loader, int] = weakref.WeakKeyDictionary()
+_counts = {"loaders": 0, "batches": 0}
+
+
+def _note(what: str, error: Exception) -> None:
+    test = os.environ.get("PYTEST_CURRENT_TEST", "").split(" ")[0]
+    _differ[f"{test}: {what}"] = f"{type(error).__name__} {error}".replace("\n", " ")[:150]
 
 
 def _compare(path: Path, theirs: penstock.Dataset) -> None:
@@ -35,10 +46,11 @@ def _compare(path: Path, theirs: penstock.Dataset) -> None:
             spans = [(s.start, s.stop, bytes(s.raw)) for s in batch.spans] if theirs.mode == "stream" else []
             wanted = mine.spans_of(0, theirs.records) if theirs.mode == "stream" else []
             assert spans == [(first, stop, entry) for first, stop, _, _, entry in wanted], "spans"
+        for name, values in mine.columns.items():
+            assert values.tobytes() == theirs.columns[name][:].tobytes(), f"column {name}"
         _alike.add(key)
     except Exception as error:
-        test = os.environ.get("PYTEST_CURRENT_TEST", "").split(" ")[0]
-        _differ[f"{test}: {path.name}"] = f"{type(error).__name__} {error}".replace("\n", " ")[:150]
+        _note(path.name, error)
 
 
 def _opened(path: Any, *arguments: Any, **options: Any) -> Any:
@@ -48,11 +60,44 @@ def _opened(path: Any, *arguments: Any, **options: Any) -> Any:
     return found
 
 
+def _known(order: dict[str, Any]) -> bool:
+    orders = [*order.get("orders", {}).values(), *(s["order"] for s in order.get("stages", ()) if "order" in s)]
+    return all(each["name"] in _ORDERS for each in orders or [order])
+
+
+def _given(loader: penstock.Loader) -> penstock.Batch:
+    try:
+        is_wanted = _batches.setdefault(loader, 0) < _MOST_BATCHES and loader.position <= _MOST_POSITIONS
+        state = loader.state_dict() if is_wanted else None
+    except Exception:  # one that is closed, or of another process
+        state = None
+    batch = _next(loader)
+    if state is None:
+        return batch
+    try:
+        run = Run(state)
+        if _known(run.order):
+            for row, position in enumerate(batch.positions.tolist()):
+                if position >= 0:
+                    source, epoch, index, place = run.row(position)
+                    found = tuple(int(each[row]) for each in (batch.sources, batch.epochs, batch.indices))
+                    assert found == (source, epoch, index), f"position {position}: {found}, {(source, epoch, index)}"
+                    first = int(batch.first_records[row])
+                    assert not isinstance(place, tuple) or first == place[0], f"position {position}: {first}, {place}"
+            _counts["loaders"] += _batches[loader] == 0
+            _counts["batches"] += 1
+            _batches[loader] += 1
+    except Exception as error:
+        _note("a loader", error)
+    return batch
+
+
 def pytest_configure() -> None:
-    penstock.open = _opened
+    penstock.open, penstock.Loader.__next__ = _opened, _given
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    terminalreporter.write_line(f"second reader: {len(_alike):,} datasets alike, {len(_differ):,} not")
+    said = f"{len(_alike):,} datasets and {_counts['batches']:,} batches of {_counts['loaders']:,} loaders alike"
+    terminalreporter.write_line(f"second reader: {said}, {len(_differ):,} not")
     for place, why in _differ.items():
         terminalreporter.write_line(f"  {place}: {why}")
