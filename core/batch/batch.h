@@ -5,6 +5,7 @@
 // with their memory and their rows' arenas.
 #pragma once
 
+#include "core/base/sync.h"
 #include "core/batch/batch_format.h"
 #include "core/batch/slab.h"
 #include "core/columns/column.h"
@@ -12,7 +13,6 @@
 #include "core/job/order.h"
 #include "core/rows/source.h"
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -58,10 +58,10 @@ struct Batch {
   std::uint64_t records_at = 0;     // byte in the slab where record 0 of the first row lies
   std::vector<PlacedArray> arrays;  // of the columns
 
-  std::atomic<Phase> phase{Phase::Planned};
-  std::uint64_t claimed = 0;           // rows handed to threads in this phase
-  std::atomic<std::uint64_t> left{0};  // rows that have not ended in this phase
-  std::atomic<bool> cancelled{false};
+  sync::Atomic<Phase> phase{Phase::Planned};
+  std::uint64_t claimed = 0;            // rows handed to threads in this phase
+  sync::Atomic<std::uint64_t> left{0};  // rows that have not ended in this phase
+  sync::Atomic<bool> cancelled{false};
   std::exception_ptr error;  // of the lowest row that failed
   std::uint64_t error_row = UINT64_MAX;
   std::uint64_t accounted_bytes = 0;  // what the pool counts for it

@@ -2,6 +2,8 @@
 
 #include "core/base/fork_count.h"
 
+#include <algorithm>
+
 namespace penstock {
 
 BatchPool::BatchPool(std::size_t max_free) : max_free_(max_free), forks_(fork_count()) {
@@ -37,8 +39,8 @@ std::shared_ptr<Batch> BatchPool::take() {
   return {batch.release(), [pool = shared_from_this()](Batch* done) { pool->give(done); }};
 }
 
-void BatchPool::account(Batch& batch) {
-  const std::uint64_t bytes = batch.held_bytes();
+void BatchPool::account(Batch& batch, std::uint64_t at_least) {
+  const std::uint64_t bytes = std::max(batch.held_bytes(), at_least);
   const std::lock_guard lock(mutex_);
   usage_.bytes += bytes - batch.accounted_bytes;
   batch.accounted_bytes = bytes;

@@ -5,12 +5,12 @@
 // of batches that the child lets go stays until it exits. Any thread.
 #pragma once
 
+#include "core/base/sync.h"
 #include "core/batch/batch.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 namespace penstock {
@@ -23,8 +23,8 @@ class BatchPool : public std::enable_shared_from_this<BatchPool> {
   /// A batch in phase Planned, its memory and rows as the last user left them.
   std::shared_ptr<Batch> take();
 
-  /// Brings the count up to date with what `batch` holds now.
-  void account(Batch& batch);
+  /// Brings the count up to date with what `batch` holds now, or with `at_least` that it is going to hold.
+  void account(Batch& batch, std::uint64_t at_least = 0);
 
   struct Usage {
     std::uint64_t batches = 0;  // taken and not yet returned
@@ -38,7 +38,7 @@ class BatchPool : public std::enable_shared_from_this<BatchPool> {
 
   const std::size_t max_free_;
   const std::uint64_t forks_;
-  mutable std::mutex mutex_;
+  mutable sync::Mutex mutex_;
   std::vector<std::unique_ptr<Batch>> free_;
   Usage usage_;
 };

@@ -107,22 +107,25 @@ void Assembly::read_part(RowReader& reader, const Claim& claim) {
                           .rows = part.rows,
                           .cancelled = &stretch->cancelled,
                           .place = place,
-                          .done = [this, stretch, &part] {
+                          .done = [this, &reader, stretch, &part] {
                             stretch->account(part);
-                            part_ended(stretch);
+                            part_ended(reader, stretch);
                           }});
   } catch (...) {
     const std::exception_ptr error = present_error();
     for (Row& row : part.rows) row.error = error;
-    part_ended(stretch);
+    part_ended(reader, stretch);
   }
 }
 
 // The batches that waited for it go on. The last part plans the stretch after it, if memory allows.
-void Assembly::part_ended(const std::shared_ptr<Stretch>& stretch) {
+void Assembly::part_ended(RowReader& reader, const std::shared_ptr<Stretch>& stretch) {
   if (!dispatch_.part_ended(*stretch)) return;
   while (const std::shared_ptr<Batch> batch = dispatch_.take_fetched()) fetched(batch);
-  if (!stretch->cancelled) plan_ahead();
+  if (stretch->cancelled) return;
+  dispatch_.leave_work(reader);
+  plan_ahead();
+  reader.wake();  // to look for work before it waits for reads
 }
 
 void Assembly::plan_ahead() {

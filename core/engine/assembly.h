@@ -6,6 +6,7 @@
 // RowReader; what threads agree on is Dispatch's.
 #pragma once
 
+#include "core/base/sync.h"
 #include "core/batch/batch.h"
 #include "core/batch/batch_pool.h"
 #include "core/engine/dispatch.h"
@@ -19,7 +20,6 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
-#include <mutex>
 #include <span>
 
 namespace penstock {
@@ -53,7 +53,7 @@ class Assembly {
   void pick(Claim& claim);
   void prepare(Batch& batch);
   void read_part(RowReader& reader, const Claim& claim);
-  void part_ended(const std::shared_ptr<Stretch>& stretch);
+  void part_ended(RowReader& reader, const std::shared_ptr<Stretch>& stretch);
   void plan_ahead();
   void fetched(const std::shared_ptr<Batch>& batch);
   void adopt(const std::shared_ptr<Batch>& batch, std::uint64_t row);
@@ -65,7 +65,7 @@ class Assembly {
   const std::shared_ptr<BatchPool> pool_;
   const bool lends_;
   const std::shared_ptr<HandOver> hand_over_;  // null: a batch is ready when its rows are
-  std::mutex planner_mutex_;
+  sync::Mutex planner_mutex_;
   FetchPlanner planner_;  // by planner_mutex_, but for drop_spares()
 };
 

@@ -1,11 +1,13 @@
 #include "core/engine/dispatch.h"
 
+#include "core/base/sync.h"
+
 #include <algorithm>
 #include <utility>
 
 namespace penstock {
 namespace {
-using Clock = std::chrono::steady_clock;
+using sync::Clock;
 }
 
 bool is_settled(Batch::Phase phase) noexcept {
@@ -30,6 +32,7 @@ bool Dispatch::wake_one(Time now) {
   for (Worker* worker : workers_) {
     if (!worker->waits_for_reads) continue;
     worker->waits_for_reads = false;
+    worker->was_woken = true;
     worker->reader->wake();
     return false;
   }
@@ -43,6 +46,7 @@ bool Dispatch::claim(Worker& worker, Claim& claim, Time& now) {
   {
     std::unique_lock lock(mutex_);
     worker.waits_for_reads = false;
+    const bool was_woken = std::exchange(worker.was_woken, false);
     if (worker.rows_ended > 0) {
       wakeups_.rows_read(std::exchange(worker.rows_ended, 0), worker.batch_rows, std::exchange(worker.busy, {}));
     }
@@ -54,7 +58,8 @@ bool Dispatch::claim(Worker& worker, Claim& claim, Time& now) {
       now = Clock::now();
     }
     worker.waits_for_reads = !claimed && !reader.is_busy() && !sleepers_.dismissed();
-    notify = claimed && wake_one(now);
+    // What ended meanwhile may have planned so many reads that it takes nothing: then another one is to.
+    notify = (claimed || was_woken) && wake_one(now);
     if (claimed && claim.batch) worker.batch_rows = claim.batch->plan.valid;
   }
   if (notify) sleepers_.notify();
@@ -125,6 +130,7 @@ void Dispatch::sleep_until_settled(const Batch& batch, Time deadline) {
   std::unique_lock lock(mutex_);
   if (!is_settled(batch.phase)) {
     wakeups_.consumer_reads(false);
+    if (wake_one(Clock::now())) sleepers_.notify();  // which has its core now; the mutex is let go in a moment
     awaited_ = &batch;
     settled_.wait_until(lock, deadline, [&] { return is_settled(batch.phase); });
     awaited_ = nullptr;
@@ -185,8 +191,13 @@ Dispatch::Picked Dispatch::picked(Claim& claim, std::vector<std::shared_ptr<Stre
 }
 
 void Dispatch::push(std::shared_ptr<Stretch> stretch) noexcept {
-  const std::lock_guard lock(mutex_);
-  queue_.push(std::move(stretch));
+  bool notify = false;
+  {
+    const std::lock_guard lock(mutex_);
+    queue_.push(std::move(stretch));
+    notify = wake_one(Clock::now());  // the thread that planned it may wait for what it plans next
+  }
+  if (notify) sleepers_.notify();
 }
 
 bool Dispatch::part_ended(Stretch& stretch) noexcept {
@@ -198,6 +209,18 @@ bool Dispatch::part_ended(Stretch& stretch) noexcept {
 std::shared_ptr<Batch> Dispatch::take_fetched() noexcept {
   const std::lock_guard lock(mutex_);
   return queue_.take_fetched();
+}
+
+void Dispatch::leave_work(const RowReader& reader) noexcept {
+  bool notify = false;
+  {
+    const std::lock_guard lock(mutex_);
+    for (Worker* worker : workers_) {
+      if (worker->reader.get() == &reader) worker->waits_for_reads = false;
+    }
+    notify = wake_one(Clock::now());
+  }
+  if (notify) sleepers_.notify();
 }
 
 void Dispatch::lengths_known(Batch& batch) noexcept {

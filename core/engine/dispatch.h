@@ -5,6 +5,7 @@
 // threads work.
 #pragma once
 
+#include "core/base/sync.h"
 #include "core/batch/batch.h"
 #include "core/engine/fetch.h"
 #include "core/engine/row_reader.h"
@@ -13,12 +14,10 @@
 #include "core/engine/work_queue.h"
 
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <vector>
 
@@ -41,7 +40,8 @@ class Dispatch {
    private:
     friend class Dispatch;
     std::uint64_t batch_rows = 0;  // of the batch that it last claimed of
-    bool waits_for_reads = false;  // in pump(), and could take more: a wake() is needed
+    bool waits_for_reads = false;  // in pump(), and could take more: a wake() is needed …
+    bool was_woken = false;        // … and came
   };
 
   Dispatch(unsigned threads, unsigned cores) : wakeups_(threads, cores), sleepers_(threads) {}
@@ -90,6 +90,9 @@ class Dispatch {
   bool part_ended(Stretch& stretch) noexcept;
   /// A batch that waited for stretches that are all read now, and is Picking; null if there is none (more).
   std::shared_ptr<Batch> take_fetched() noexcept;
+  /// The thread of this reader does something for which it may wait, and then wakes it: until it claims again, work is
+  /// for others.
+  void leave_work(const RowReader& reader) noexcept;
   /// The lengths of all rows are known without a Measuring phase; it ends as if there had been one.
   void lengths_known(Batch& batch) noexcept;
   /// The error of the lowest row is kept, so that the same one is reported whatever the threads did.
@@ -101,13 +104,13 @@ class Dispatch {
   bool wake_one(Time now);
   [[nodiscard]] std::uint64_t rows_a_claim(Time now) const;
 
-  std::mutex mutex_;  // of all that follows, and of phases
+  sync::Mutex mutex_;  // of all that follows, and of phases
   WorkQueue queue_;
   Wakeups wakeups_;
   Sleepers sleepers_;
   std::vector<Worker*> workers_;
-  std::condition_variable settled_;  // awaited_ is
-  const Batch* awaited_ = nullptr;   // by a consumer that sleeps on settled_
+  sync::Condition settled_;         // awaited_ is
+  const Batch* awaited_ = nullptr;  // by a consumer that sleeps on settled_
 };
 
 }  // namespace penstock

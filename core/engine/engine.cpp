@@ -1,6 +1,7 @@
 #include "core/engine/engine.h"
 
 #include "core/base/error.h"
+#include "core/base/sync.h"
 #include "core/base/threads.h"
 
 #include <algorithm>
@@ -10,7 +11,7 @@
 namespace penstock {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using sync::Clock;
 
 constexpr auto kPumpPatience = std::chrono::milliseconds(50);
 // A consumer that misses the page cache time and again hardly tries any more.
@@ -56,7 +57,7 @@ void Engine::start_thread(const StoreChoice& through) {
       },
       through, ChannelMode::MayWait, &counters_->reads[threads_.size() - 1], &changes_);
   dispatch_.add(worker);
-  made.thread = std::thread([this, &worker] { work(worker); });
+  made.thread = sync::Thread([this, &worker] { work(worker); });
 }
 
 Engine::~Engine() {

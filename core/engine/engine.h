@@ -7,6 +7,7 @@
 // before it cancels.
 #pragma once
 
+#include "core/base/sync.h"
 #include "core/batch/batch.h"
 #include "core/batch/batch_pool.h"
 #include "core/engine/assembly.h"
@@ -22,7 +23,6 @@
 #include <exception>
 #include <memory>
 #include <span>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -81,7 +81,7 @@ class Engine {
  private:
   struct Thread {
     Dispatch::Worker worker;
-    std::thread thread;
+    sync::Thread thread;
   };
 
   void start_thread(const StoreChoice& through);

@@ -7,6 +7,7 @@
 // requests for the same rows.
 #pragma once
 
+#include "core/base/sync.h"
 #include "core/batch/batch.h"
 #include "core/batch/batch_pool.h"
 #include "core/engine/fetch_part.h"
@@ -14,7 +15,6 @@
 #include "core/engine/row_choice.h"
 #include "core/job/job.h"
 
-#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -46,7 +46,7 @@ class Stretch {
   void close(std::uint64_t end, const BatchFormats& formats);
 
   std::vector<std::unique_ptr<FetchPart>> parts;
-  std::atomic<bool> cancelled{false};
+  sync::Atomic<bool> cancelled{false};
   // By the engine's mutex:
   std::size_t claimed = 0;  // parts that threads have taken …
   std::size_t ended = 0;    // … and read, or failed to
@@ -78,7 +78,7 @@ class Stretch {
   std::vector<Member> members_;
   std::size_t next_slot_ = 0;  // rows are asked for in the order of their positions
   std::uint64_t estimate_ = 0;
-  std::atomic<std::uint64_t> bytes_{0};  // counted in bound_
+  sync::Atomic<std::uint64_t> bytes_{0};  // counted in bound_
 };
 
 /// Stretches one behind the other, linked by Stretch::next_queued: no thread needs memory to queue one.
@@ -172,7 +172,7 @@ class FetchPlanner {
   std::optional<BatchPlan> batch_;                  // the one that has it, or begins after it
   std::deque<std::shared_ptr<Stretch>> stretches_;  // rows of which no batch has been told of
   std::deque<ChosenRows> chosen_;                   // where that took reads: until stretches and batch have them
-  const std::shared_ptr<std::atomic<bool>> interrupted_ = std::make_shared<std::atomic<bool>>(false);
+  const std::shared_ptr<sync::Atomic<bool>> interrupted_ = std::make_shared<sync::Atomic<bool>>(false);
 };
 
 }  // namespace penstock

@@ -1,13 +1,13 @@
 // FetchPart: rows of one fetch that are read at once, by place, and their memory; SpareParts recycles them.
 #pragma once
 
+#include "core/base/sync.h"
 #include "core/batch/batch.h"
 #include "core/batch/slab.h"
 #include "core/engine/memory_bound.h"
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 namespace penstock {
@@ -52,7 +52,7 @@ class SpareParts {
   };
 
   const std::shared_ptr<MemoryBound> bound_;
-  std::mutex mutex_;
+  sync::Mutex mutex_;
   std::vector<Spare> spares_;
 };
 

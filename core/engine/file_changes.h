@@ -3,9 +3,9 @@
 // Threads note errors of reads; the consumer takes the first. Any thread.
 #pragma once
 
+#include "core/base/sync.h"
 #include "core/io/changed_file.h"
 
-#include <atomic>
 #include <exception>
 #include <mutex>
 #include <utility>
@@ -35,8 +35,8 @@ class FileChanges {
   }
 
  private:
-  std::atomic<bool> any_{false};
-  std::mutex mutex_;
+  sync::Atomic<bool> any_{false};
+  sync::Mutex mutex_;
   std::exception_ptr first_;
 };
 

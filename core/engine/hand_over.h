@@ -5,17 +5,16 @@
 // is ready, or has failed. Rows of the oldest batch come first. Any thread.
 #pragma once
 
+#include "core/base/sync.h"
 #include "core/batch/batch.h"
 
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <exception>
 #include <functional>
 #include <memory>
-#include <mutex>
 
 namespace penstock {
 
@@ -68,8 +67,8 @@ class HandOver {
   };
 
   const unsigned takers_;
-  mutable std::mutex mutex_;
-  std::condition_variable filled_;
+  mutable sync::Mutex mutex_;
+  sync::Condition filled_;
   std::deque<Entry> entries_;  // in the order of put()
   Finish finish_;
   bool closed_ = false;

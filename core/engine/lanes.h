@@ -3,11 +3,11 @@
 // One thread; only wake() may be called by others.
 #pragma once
 
+#include "core/base/sync.h"
 #include "core/io/byte_store.h"
 
 #include <cstddef>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 namespace penstock {
@@ -40,7 +40,7 @@ class Lanes {
   const StoreChoice choice_;
   const ChannelMode mode_;
   std::vector<std::unique_ptr<Lane>> lanes_;
-  std::mutex mutex_;  // lanes_ changes on the owner's thread alone; wake() looks from others
+  sync::Mutex mutex_;  // lanes_ changes on the owner's thread alone; wake() looks from others
 };
 
 }  // namespace penstock

@@ -2,6 +2,7 @@
 
 #include "core/base/error.h"
 #include "core/base/fork_count.h"
+#include "core/base/sync.h"
 #include "core/engine/batch_memory.h"
 
 #include <unistd.h>
@@ -62,10 +63,12 @@ std::shared_ptr<Batch> Loader::poll() {
     restart();  // what was read ahead may be of the file as it is now
     std::rethrow_exception(change);
   }
-  const Batch* const next = prefetch_->front();
+  const Batch* next = prefetch_->front();
   if (next == nullptr && job_->plan(position_, share_)) {
-    if (!prefetch_->expects_memory()) prefetch_->raise_out_of_memory();
-    return nullptr;
+    if (prefetch_->expects_memory()) return nullptr;
+    prefetch_->plan();  // threads may have let go of what was dropped since
+    next = prefetch_->front();
+    if (next == nullptr) prefetch_->raise_out_of_memory();
   }
   // Nothing but skips or a dropped tail was left, or this epoch had no further batch.
   if (next == nullptr || next->plan.position >= for_end_) {
@@ -79,6 +82,8 @@ std::shared_ptr<Batch> Loader::poll() {
     case Batch::Phase::Failed: {
       const std::shared_ptr<Batch> failed = prefetch_->take();
       restart();
+      // Noted since it was asked for above, perhaps by this batch: the same change is no further error.
+      if (const std::exception_ptr change = prefetch_->take_change()) std::rethrow_exception(change);
       rethrow(*failed);
     }
     default: return nullptr;
@@ -112,9 +117,9 @@ std::shared_ptr<Batch> Loader::deliver() {
 }
 
 void Loader::wait(std::chrono::nanoseconds patience) {
-  const auto began = std::chrono::steady_clock::now();
+  const auto began = sync::Clock::now();
   prefetch_->wait(patience);
-  const std::chrono::nanoseconds waited = std::chrono::steady_clock::now() - began;
+  const std::chrono::nanoseconds waited = sync::Clock::now() - began;
   Counters& counters = prefetch_->counters();
   if (!std::exchange(stalled_, true)) counters.stalls.add(1);
   counters.stall_ns.add(static_cast<std::uint64_t>(waited.count()));

@@ -3,8 +3,9 @@
 // Any thread.
 #pragma once
 
+#include "core/base/sync.h"
+
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
 
 namespace penstock {
@@ -58,7 +59,7 @@ class MemoryBound {
   }
 
  private:
-  static void raise(std::atomic<std::uint64_t>& largest, std::uint64_t bytes) noexcept {
+  static void raise(sync::Atomic<std::uint64_t>& largest, std::uint64_t bytes) noexcept {
     std::uint64_t seen = largest.load(std::memory_order_relaxed);
     while (bytes > seen && !largest.compare_exchange_weak(seen, bytes, std::memory_order_relaxed)) {
     }
@@ -68,10 +69,10 @@ class MemoryBound {
 
   const std::uint64_t bytes_;
   const std::uint64_t batches_;
-  std::atomic<std::uint64_t> largest_batch_{0};
-  std::atomic<std::uint64_t> fetched_{0};
-  std::atomic<std::uint64_t> spare_{0};
-  std::atomic<std::uint64_t> largest_row_{0};
+  sync::Atomic<std::uint64_t> largest_batch_{0};
+  sync::Atomic<std::uint64_t> fetched_{0};
+  sync::Atomic<std::uint64_t> spare_{0};
+  sync::Atomic<std::uint64_t> largest_row_{0};
 };
 
 }  // namespace penstock

@@ -1,13 +1,13 @@
 #include "core/engine/prefetch.h"
 
 #include "core/base/error.h"
+#include "core/base/sync.h"
 #include "core/engine/batch_memory.h"
 #include "core/engine/batch_sizes.h"
 
 #include <algorithm>
 #include <new>
 #include <optional>
-#include <thread>
 #include <utility>
 
 namespace penstock {
@@ -187,7 +187,7 @@ std::shared_ptr<Batch> Prefetch::make_batch(BatchPlan plan) {
       ensure_slab(*batch, bytes);
     }
   }
-  pool_->account(*batch);
+  pool_->account(*batch, bound_->largest_batch());  // it takes as much once it is read, as those planned before it
   return batch;
 }
 
@@ -215,7 +215,7 @@ void Prefetch::wait(std::chrono::nanoseconds patience) {
   if (!planned_.empty()) {
     engine_->wait(*planned_.front(), patience);
   } else {
-    std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(patience, std::chrono::milliseconds(1)));
+    sync::sleep_for(std::min<std::chrono::nanoseconds>(patience, std::chrono::milliseconds(1)));
   }
 }
 

@@ -1,6 +1,7 @@
 #include "core/engine/read_rows.h"
 
 #include "core/base/error.h"
+#include "core/base/sync.h"
 #include "core/engine/batch_memory.h"
 #include "core/engine/batch_work.h"
 #include "core/engine/row_reader.h"
@@ -30,11 +31,11 @@ void read_part(const std::shared_ptr<Batch>& batch, RowReader::Part part, const 
         }
       },
       options.through, ChannelMode::MayWait);
-  auto looked = std::chrono::steady_clock::now();
+  auto looked = sync::Clock::now();
   const auto pump = [&](std::chrono::nanoseconds patience) {
     reader.pump(patience);
     if (!options.while_waiting) return;
-    const auto now = std::chrono::steady_clock::now();
+    const auto now = sync::Clock::now();
     if (now - looked < kPatience) return;
     looked = now;
     try {

@@ -4,6 +4,7 @@
 // at the rows of all ranks. Costs are integers, alike on every machine. Any thread; it waits for reads.
 #pragma once
 
+#include "core/base/sync.h"
 #include "core/batch/batch.h"
 #include "core/engine/metrics.h"
 #include "core/engine/row_reader.h"
@@ -13,7 +14,6 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <vector>
 
@@ -65,7 +65,7 @@ class RowCosts {
   std::shared_ptr<const BatchFormats> formats_;  // rows of which only lengths and spans are read
   const StoreChoice through_;
   const std::uint64_t most_bytes_;
-  mutable std::mutex mutex_;
+  mutable sync::Mutex mutex_;
   mutable std::vector<std::unique_ptr<Reading>> idle_;
   mutable std::vector<ReadCounters*> counters_;  // that no Reading has
 };

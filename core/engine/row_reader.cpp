@@ -1,6 +1,7 @@
 #include "core/engine/row_reader.h"
 
 #include "core/base/error.h"
+#include "core/base/sync.h"
 #include "core/engine/batch_work.h"
 
 #include <algorithm>
@@ -149,7 +150,7 @@ void RowReader::submit(Lanes::Lane& lane) {
   } else {
     lane.under_way += reads.size();
     if (counters_ != nullptr) {
-      const auto now = std::chrono::steady_clock::now();
+      const auto now = sync::Clock::now();
       for (Read* read : reads) read->submitted = now;
     }
     try {
@@ -172,7 +173,7 @@ std::size_t RowReader::collect(Lanes::Lane& lane, std::chrono::nanoseconds patie
   const std::size_t count = lane.channel->wait(done, patience);
   lane.under_way -= count;
   if (counters_ != nullptr && count > 0) {
-    const auto now = std::chrono::steady_clock::now();
+    const auto now = sync::Clock::now();
     for (std::size_t i = 0; i < count; ++i) counters_->ended(*done[i], now - done[i]->submitted);
   }
   for (std::size_t i = 0; i < count; ++i) complete(lane, *done[i]);

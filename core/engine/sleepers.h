@@ -1,7 +1,8 @@
 // Sleepers: the engine's threads that have nothing to do. With the engine's mutex held, but for notify().
 #pragma once
 
-#include <condition_variable>
+#include "core/base/sync.h"
+
 #include <mutex>
 
 namespace penstock {
@@ -11,7 +12,7 @@ class Sleepers {
   explicit Sleepers(unsigned threads) : threads_(threads) {}
 
   /// The calling thread sleeps until it is woken or all are dismissed.
-  void sleep(std::unique_lock<std::mutex>& lock) {
+  void sleep(std::unique_lock<sync::Mutex>& lock) {
     ++asleep_;
     woken_up_.wait(lock, [&] { return woken_ > 0 || dismissed_; });
     --asleep_;
@@ -37,7 +38,7 @@ class Sleepers {
 
  private:
   const unsigned threads_;
-  std::condition_variable woken_up_;
+  sync::Condition woken_up_;
   unsigned asleep_ = 0;  // threads in sleep() …
   unsigned woken_ = 0;   // … and how many of them are on their way
   bool dismissed_ = false;

@@ -68,8 +68,8 @@ inline Seen look(Batch& batch) {
   return seen;
 }
 
-/// The batch has what memory holds of its observations: records, spans, and the columns of format_of().
-inline void expect_whole(Batch& batch) {
+/// What memory holds of the batch's observations: records, spans, and the columns of format_of().
+inline Seen whole_of(const Batch& batch) {
   const bool ragged = batch.format->shape.ragged;
   Seen expected;
   expected.position = batch.plan.position;
@@ -91,7 +91,12 @@ inline void expect_whole(Batch& batch) {
     columns[0].insert(columns[0].end(), row.begin(), row.end() - (ragged ? 0 : 1));
     for (std::size_t k = 1; !ragged && k < row.size(); ++k) columns[1].push_back(valid ? std::int64_t{row[k]} : -100);
   }
-  EXPECT_EQ(look(batch), expected);
+  return expected;
+}
+
+/// The batch has what memory holds of its observations.
+inline void expect_whole(Batch& batch) {
+  EXPECT_EQ(look(batch), whole_of(batch));
 }
 
 /// Nothing is skipped and there is one rank: the batch has the observations that follow its position.

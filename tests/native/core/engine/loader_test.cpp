@@ -237,6 +237,22 @@ TEST(Loader, HeldBatchesKeepTheirContentBeyondTheLoaderAndTheirMemoryIsBounded) 
   EXPECT_EQ(look(*held[0]), seen[0]);
 }
 
+TEST(Loader, DocumentsThatArePlannedCountAsReadBeforeTheirLengthsAreKnown) {
+  Case setup{.count = 24, .window = 0, .epochs = {}, .prefetch = 4};
+  Loader sample(options_of(setup));
+  next(sample);
+  setup.max_bytes = 8 * next(sample)->accounted_bytes;  // all batches are alike
+  Loader loader(options_of(setup));
+  std::vector<std::shared_ptr<Batch>> held;
+  while (held.size() < 6) held.push_back(next(loader));
+  loader.seek(0);
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the threads let go of what was planned
+  loader.poll();                                               // plans all at once
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_LE(loader.usage().bytes, loader.limit_bytes());
+  EXPECT_GT(loader.usage().batches, held.size());
+}
+
 TEST(Loader, KeepsAsManyBatchesPlannedAsWereAskedForAndRecyclesThem) {
   Loader loader(options_of({.epochs = {}, .prefetch = 3}));
   std::vector<std::byte*> seen;
