@@ -8,7 +8,7 @@ PYTEST_FLAGS ?= -n 3
 CPP_FILES = $$(git ls-files '*.h' '*.cpp')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test setup-check package build test check checks format lint types stubs man includes sanitize tidy wheel wheel-old docs budget model adapters formats soma ray peers-tests bench bench-quick bench-peers bench-cells demo faults mutations wait fuzz format clean
+.PHONY: help setup setup-test setup-check package build test check checks format lint types stubs man includes sanitize tidy wheel wheel-old docs budget model adapters formats soma ray peers-tests bench bench-quick bench-peers bench-cells demo faults soak mutations wait fuzz format clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -118,7 +118,10 @@ faults: build  ## the table of docs/reliability.md: damaged and hostile files, k
 	python tests/faults/run.py --writers --json build/faults.json --markdown build/faults.md
 	python -W ignore tests/faults/h5ad.py --trials 2000
 
-mutations: build  ## sixty bugs, one after the other, each against its room's tests (about 50 minutes; goes on where it stopped)
+soak: build  ## a million schedules of the engine's threads, and all of small cases (about 15 minutes)
+	build/release/tests/native/schedules/penstock_schedules_tests --schedules=1000000 --small=0 --json=build/schedules.json
+
+mutations: build  ## 76 bugs, one after the other, each against its room's tests (about 50 minutes; goes on where it stopped)
 	python tests/mutations/run.py
 
 fuzz: setup-check  ## each fuzz target for a minute
