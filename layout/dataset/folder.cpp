@@ -5,6 +5,7 @@
 #include "layout/reading/huge_pages.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <span>
 #include <utility>
@@ -12,15 +13,14 @@
 namespace penstock::layout {
 namespace {
 
-// Throws IoError.
-bool has_manifest(ByteStore& store, const std::string& folder) {
-  try {
-    store.size(path_in(folder, kManifestName), Links::Follow);
-    return true;
-  } catch (const Error& error) {
-    if (error.kind() == ErrorKind::IoError) throw;
-    return false;
-  }
+// bindings/penstock makes them beside the shards, each as .NAME.partial first: what was put in, which revisions and
+// engine made the shards, how they are annotated; what each task left out. The list of all that is left out stays.
+bool is_note(std::string_view name) {
+  constexpr std::array kNotes{std::string_view(".import-inputs"), std::string_view(".hub-revisions"),
+                              std::string_view(".text-engine"), std::string_view(".annotating")};
+  if (name.ends_with(".partial") && name.starts_with('.')) return true;
+  if (name.starts_with("skipped-") && name.ends_with(".jsonl")) return true;
+  return std::find(kNotes.begin(), kNotes.end(), name) != kNotes.end();
 }
 
 bool seems_dataset(ByteStore& store, const std::string& folder) {
@@ -51,6 +51,16 @@ std::string hint_of_datasets_in(ByteStore& store, const std::string& path) {
 
 }  // namespace
 
+bool has_manifest(ByteStore& store, const std::string& folder) {
+  try {
+    store.size(path_in(folder, kManifestName), Links::Follow);
+    return true;
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::IoError) throw;
+    return false;
+  }
+}
+
 std::string path_in(const std::string& folder, std::string_view name) {
   std::string path = folder;
   if (!path.ends_with('/')) path.push_back('/');
@@ -69,6 +79,8 @@ FolderListing list_folder(ByteStore& store, const std::string& path) {
       listing.has_run_lock = true;
     } else if (name.starts_with(kPartialPrefix)) {
       listing.leftovers.push_back(std::move(name));
+    } else if (!is_folder && is_note(name)) {
+      listing.notes.push_back(std::move(name));
     } else if (const auto generation = parse_features_name(name);
                is_folder && generation && has_manifest(store, path_in(path, name))) {
       listing.features.push_back(*generation);
@@ -80,6 +92,7 @@ FolderListing list_folder(ByteStore& store, const std::string& path) {
   std::sort(listing.leftovers.begin(), listing.leftovers.end());
   std::sort(listing.features.begin(), listing.features.end());
   std::sort(listing.others.begin(), listing.others.end());
+  std::sort(listing.notes.begin(), listing.notes.end());
   return listing;
 }
 

@@ -20,6 +20,7 @@ struct FolderListing {
   std::vector<std::string> leftovers;   // names of .partial-… entries
   std::vector<std::string> others;      // names of all other folders, but for those that begin with a dot
   std::vector<std::uint64_t> features;  // generations of folders of features that hold a dataset
+  std::vector<std::string> notes;       // of a run that goes on with finished shards; of what it leaves out
   bool has_run_lock = false;            // a run is at work, or was killed
 
   /// Numbers of the finished shards of one generation, ascending.
@@ -28,6 +29,9 @@ struct FolderListing {
 
 /// What lies in a folder, whose path may end with a slash.
 std::string path_in(const std::string& folder, std::string_view name);
+
+/// Whether a published dataset is in a folder, or what seems one. Throws IoError.
+bool has_manifest(ByteStore& store, const std::string& folder);
 
 /// Throws NotFound if there is no such folder, IoError if it cannot be read.
 FolderListing list_folder(ByteStore& store, const std::string& path);

@@ -7,6 +7,7 @@
 #include "writer/derived/joining.h"
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -42,6 +43,22 @@ void take_shards(const std::vector<std::string>& inputs, std::vector<layout::Man
   folder.remove_shards({there.lower_bound(combined.shards.size()), there.end()});
 }
 
+// The fingerprint of the dataset at `out`, if it is the one to be made: a run may be killed before it can say so.
+std::optional<std::string> made_before(LocalStore& files, const std::string& out,
+                                       const std::vector<layout::Manifest>& manifests, layout::Manifest wanted) {
+  if (!layout::has_manifest(files, out)) return std::nullopt;
+  const layout::Manifest there = layout::read_manifest(files, out);
+  for (const layout::Manifest& each : manifests) {
+    wanted.shards.insert(wanted.shards.end(), each.shards.begin(), each.shards.end());
+  }
+  if (wanted.shards.size() != there.shards.size()) return std::nullopt;
+  for (std::size_t i = 0; i < there.shards.size(); ++i) wanted.shards[i].name = there.shards[i].name;
+  wanted.features = manifests.front().features;
+  if (wanted.features && there.features) wanted.features->folder = there.features->folder;
+  if (layout::write_manifest(wanted) != layout::write_manifest(there)) return std::nullopt;
+  return there.fingerprint;
+}
+
 }  // namespace
 
 std::string combine(const std::vector<std::string>& inputs, const std::string& out, bool resume, bool overwrite,
@@ -54,6 +71,9 @@ std::string combine(const std::vector<std::string>& inputs, const std::string& o
   layout::Manifest combined;
   combined.format = manifests.front().format;
   combined.tokenizer_json = joined_tokenizer(Joining::Combine, inputs, manifests);
+  if (resume && !overwrite) {
+    if (std::optional<std::string> fingerprint = made_before(files, out, manifests, combined)) return *fingerprint;
+  }
   Progress progress(tell);
   std::uint64_t total = 0;
   for (const layout::Manifest& manifest : manifests) {

@@ -13,10 +13,10 @@
 namespace penstock::writer {
 
 /// One dataset at `out` of the shards of `inputs`, in order, without re-encoding: files are hard-linked, else
-/// reflinked, else copied. `resume` keeps the finished shards of a run that was killed, `overwrite` replaces a dataset
-/// that is there, or what such a run left. `progress` counts bytes, and may throw to stop. Returns the fingerprint,
-/// which is that of opening the inputs as one. Throws InvalidArgument where mode, layout, fields, codec or tokenizer
-/// differ, or something is there; Corruption, NotFound, IoError.
+/// reflinked, else copied. `resume` keeps the finished shards of a run that was killed, and the dataset if it is this
+/// very one; `overwrite` replaces a dataset that is there, or what such a run left. `progress` counts bytes, and may
+/// throw to stop. Returns the fingerprint, which is that of opening the inputs as one. Throws InvalidArgument where
+/// mode, layout, fields, codec or tokenizer differ, or something is there; Corruption, NotFound, IoError.
 std::string combine(const std::vector<std::string>& inputs, const std::string& out, bool resume = false,
                     bool overwrite = false, const TellProgress& progress = {});
 

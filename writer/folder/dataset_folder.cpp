@@ -284,6 +284,7 @@ void DatasetFolder::publish_manifest(const layout::Manifest& manifest) {
 void DatasetFolder::sync_manifest() {
   try {
     sync_folder(folder_.get(), path_);
+    sync_above(path_);
   } catch (const Error& error) {
     if (!replaces_ && ::unlinkat(folder_.get(), kManifestName, 0) == 0) throw;
     published_.clear();

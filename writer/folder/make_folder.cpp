@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <filesystem>
@@ -23,6 +24,18 @@ void sync_parent(const std::string& path) {
   const std::string parent = parent_of(path);
   const Descriptor folder = open_folder(AT_FDCWD, parent, parent);
   sync_folder(folder.get(), parent);
+}
+
+void sync_above(const std::string& path) {
+  std::filesystem::path above = std::filesystem::absolute(path + "/.").parent_path();  // itself
+  while (above.has_relative_path()) {
+    above = above.parent_path();
+    const Descriptor folder(::open(above.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (folder.get() < 0 || ::fsync(folder.get()) == 0) continue;
+    if (errno == EIO || errno == ENOSPC || errno == EDQUOT) {
+      raise_system(errno, fmt::format("fsync of the folder {} above it", above.string()), path);
+    }
+  }
 }
 
 // A folder that lasts in one that does not is lost with it.

@@ -13,4 +13,8 @@ bool make_folder(const std::string& path);
 /// fsync of the folder that `path` is in. Throws IoError.
 void sync_parent(const std::string& path);
 
+/// fsync of all folders above `path`, as far as they may be opened: a run that was killed may have made them, and not
+/// synced them. Throws IoError.
+void sync_above(const std::string& path);
+
 }  // namespace penstock::writer

@@ -57,6 +57,10 @@ std::vector<std::string> describe_unnamed(const std::string& path, const layout:
            "writer with overwrite does (those of other machines: `penstock write --clean`)");
   std::erase_if(listing.others, [&](const std::string& name) { return named.contains(name); });
   describe(texts, path, listing.others, "folders that penstock did not make, which nothing here reads");
+  describe(
+      texts, path, listing.notes,
+      "notes of a run at work or of one that was stopped: going on with it reads and removes them; if that is done, "
+      "nothing reads them");
   if (listing.has_run_lock) {
     describe(texts, path, {layout::kRunLockName},
              "the lock of a run at work or of one that was killed: the next one removes it");

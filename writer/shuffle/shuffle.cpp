@@ -19,15 +19,6 @@ namespace {
 
 using layout::Manifest;
 
-bool is_published(LocalStore& files, const std::string& path) {
-  try {
-    return layout::list_folder(files, path).has_manifest;
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::NotFound) throw;
-    return false;
-  }
-}
-
 class Shuffler {
  public:
   Shuffler(const std::string& path, const ShuffleOptions& options, const MakeDestinations& destinations,
@@ -87,7 +78,7 @@ void Shuffler::write(ShuffledShards& shards, const std::string& scratch) {
 std::string Shuffler::run(const std::string& out) {
   const std::string task = input_.task_json();
   LocalStore files;
-  if (options_.resume && !options_.overwrite && is_published(files, out)) {
+  if (options_.resume && !options_.overwrite && layout::has_manifest(files, out)) {
     if (is_result_of(out, task, input_.end())) return layout::read_manifest(files, out).fingerprint;
     refuse_other(out);
   }

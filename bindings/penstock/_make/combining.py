@@ -52,7 +52,8 @@ def combine(
     Args:
         inputs: the datasets' folders, or their addresses.
         out: the new dataset's folder, or its address in a bucket: s3://, gs:// or az://.
-        resume: keep the finished shards that a run left that was killed, where they are the same.
+        resume: keep the finished shards that a run left that was killed, where they are the same; do nothing if it had
+            published.
         overwrite: replace a dataset that is there, once the new one is whole, and what such a run left.
         progress: called with (bytes done, bytes in all) now and then; may raise to stop, which leaves nothing new on
             this machine, and finished shards where an address is given.
