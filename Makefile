@@ -117,6 +117,7 @@ demo: package  ## train, kill, resume on other numbers of processes, compare eve
 faults: build  ## the table of docs/reliability.md: damaged and hostile files, killed writers (about 6 minutes)
 	python tests/faults/run.py --writers --json build/faults.json --markdown build/faults.md
 	python -W ignore tests/faults/h5ad.py --trials 2000
+	python tests/faults/crash/run.py --json build/crash.json --markdown build/crash.md
 
 soak: build  ## a million schedules of the engine's threads, and all of small cases (about 15 minutes)
 	build/release/tests/native/schedules/penstock_schedules_tests --schedules=1000000 --small=0 --json=build/schedules.json

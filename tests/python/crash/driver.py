@@ -282,49 +282,6 @@ class Driver:
         assert tree(path) == whole
         return {"calls": len(log), "raised": raised, "kept": kept}
 
-    def order(self) -> dict:
-        """What is renamed was synced since it was last written, and so were the folders made above it.
-
-        A rename is synced before the next one.
-        """
-        dirty: set[str] = set()
-        renamed: str | None = None
-        renames = 0
-        for line in self.calls(write_whole, "new/folders/above"):
-            call, first, *second = line.split("\t")
-            if call in ("write", "create", "mkdir"):
-                dirty.add(first)
-                dirty.add(str(Path(first).parent))
-            elif call == "fsync":
-                dirty.discard(first)
-                renamed = None if renamed == first else renamed
-            elif call == "rename":
-                assert renamed is None, f"{line}: the rename before it was not synced"
-                above = str(Path(first).parent)  # the dataset's folder, synced after the rename
-                unsynced = [path for path in dirty if (path + "/").startswith(first + "/")]
-                unsynced += [path for path in dirty if above.startswith(path + "/")]
-                assert not unsynced, f"{line}: not synced: {unsynced}"
-                renamed = str(Path(second[0]).parent)
-                renames += 1
-        assert renamed is None and renames == SHARDS + 1
-        return {"renames": renames}
-
-    def links(self) -> dict:
-        """What combine links is synced before its folder is renamed: a copy of a dataset may never have been."""
-        inputs = [self.root / "whole"]
-        waiting: set[str] = set()
-        links = 0
-        for line in self.armed(COUNT, -1, 0, lambda: penstock.combine(inputs, self.root / "linked")):
-            call, first, *_ = line.split("\t")
-            if call == "link":
-                waiting.add(os.path.realpath(first))
-                links += 1
-            elif call == "fsync":
-                waiting.discard(first)
-            elif call == "rename":
-                assert not waiting, f"{line}: not synced: {waiting}"
-        return {"links": links}
-
     def short(self) -> dict:
         path = self.root / "short"
         self.armed(SHORT, -1, 0, lambda: write_whole(path))

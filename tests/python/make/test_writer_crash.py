@@ -51,8 +51,6 @@ SCENARIOS: dict[str, Callable[[dict[str, int]], bool]] = {
     "fail-replace+features": lambda said: said["raised"] > said["calls"] / 2,
     "fail-append": lambda said: said["raised"] > 10,
     "fail-shuffle": lambda said: said["raised"] > said["calls"] / 2 and said["kept"] > said["calls"] / 8,
-    "links": lambda said: said["links"] > 10,
-    "order": lambda said: said["renames"] == 4,
     "short": lambda said: said["files"] > 10,
     "copies": lambda said: said["files"] == 4 * 9,
     "no-flock": lambda said: said["errors"] == 4,
