@@ -125,8 +125,8 @@ soak: build  ## a million schedules of the engine's threads, and all of small ca
 mutations: build  ## 76 bugs, one after the other, each against its room's tests (about 50 minutes; goes on where it stopped)
 	python tests/mutations/run.py
 
-fuzz: setup-check  ## each fuzz target for a minute
-	scripts/fuzz 60
+fuzz: setup-check package  ## a million inputs of each fuzz target (3 hours); FUZZ="--inputs 10000 --only index": fewer
+	scripts/fuzz --json build/fuzz.json --markdown build/fuzz.md $(FUZZ)
 
 format:  ## rewrites what lint would refuse
 	clang-format -i $(CPP_FILES)

@@ -5,6 +5,7 @@
 #include "core/job/saved_json.h"
 #include "shuffle/mixture.h"
 #include "shuffle/mixture_difference.h"
+#include "shuffle/permutation.h"
 
 #include <nlohmann/json.hpp>
 

@@ -66,7 +66,9 @@ void compare(const std::byte* values, std::uint64_t count, const Test<T>& test, 
   switch (test.comparison) {
     case Comparison::Equal: return fill_bits(count, bits, [=](std::uint64_t i) { return at(i) == value; });
     case Comparison::Unequal:
-      return fill_bits(count, bits, [=](std::uint64_t i) { return (at(i) < value) | (at(i) > value); });
+      return fill_bits(count, bits, [=](std::uint64_t i) {
+        return (static_cast<unsigned>(at(i) < value) | static_cast<unsigned>(at(i) > value)) != 0;
+      });
     case Comparison::Less: return fill_bits(count, bits, [=](std::uint64_t i) { return at(i) < value; });
     case Comparison::LessEqual: return fill_bits(count, bits, [=](std::uint64_t i) { return at(i) <= value; });
     case Comparison::Greater: return fill_bits(count, bits, [=](std::uint64_t i) { return at(i) > value; });

@@ -1,21 +1,15 @@
-// Any bytes as a condition: refused with penstock::Error, or its text is a condition that has the same text.
-#include "core/base/error.h"
+// Any bytes as a condition: what parses has a text that parses to the same text.
 #include "layout/where/condition.h"
 
-#include <cstddef>
-#include <cstdint>
-#include <cstdlib>
-#include <string>
-#include <string_view>
+#include "tests/fuzz/targets.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+namespace penstock::fuzz {
+
+bool condition(Input input) {
   std::string text;
-  try {
-    text = penstock::layout::condition_text(
-        penstock::layout::parse_condition({reinterpret_cast<const char*>(data), size}));
-  } catch (const penstock::Error&) {
-    return 0;
-  }
-  if (penstock::layout::condition_text(penstock::layout::parse_condition(text)) != text) std::abort();
-  return 0;
+  if (!accepts([&] { text = layout::condition_text(layout::parse_condition(view_of(input))); })) return false;
+  require(layout::condition_text(layout::parse_condition(text)) == text, "another condition's text");
+  return true;
 }
+
+}  // namespace penstock::fuzz

@@ -1,30 +1,31 @@
-// Any bytes as the job of a saved state: compared or refused with penstock::Error.
-#include "core/base/error.h"
+// Any bytes as the job of a saved state, and as the job that runs.
 #include "core/job/state.h"
+
 #include "shuffle/mixture_difference.h"
+#include "tests/fuzz/targets.h"
 #include "tests/native/core/job/saved_job.h"
 
-#include <cstddef>
 #include <cstdint>
-#include <string>
-#include <string_view>
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const std::string_view text(reinterpret_cast<const char*>(data), size);
-  // The first half stands for what a checkpoint holds, the second for the job that runs; and each for both.
-  const std::string_view halves[] = {text.substr(0, size / 2), text.substr(size / 2), text};
-  const nlohmann::json now = nlohmann::json::parse(halves[1], nullptr, false);
-  if (!now.is_object() || !now.contains("order") || !now["order"].is_object()) return 0;
+namespace penstock::fuzz {
+
+bool state(Input input) {
+  // Up to the first zero what a checkpoint holds, then the job that runs; and each for both.
+  const auto [before, behind] = split_at_zero(input);
+  const std::string_view saved = before;
+  const std::string_view running = behind.empty() ? saved : view_of(behind);
+  const nlohmann::json now = nlohmann::json::parse(running, nullptr, false);
+  if (!now.is_object() || !now.contains("order") || !now["order"].is_object()) return false;
   const std::string identity = now["order"].dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  for (const std::string_view saved : halves) {
+  bool some = false;
+  for (const std::string_view text : {saved, running}) {
     for (const bool is_mixture : {false, true}) {
-      penstock::testing::CompareTexts compare;
-      if (is_mixture) compare = penstock::shuffle::mixture_difference;
-      try {
-        penstock::job_difference(saved, halves[1], penstock::testing::TextOrder(identity, compare), size);
-      } catch (const penstock::Error&) {
-      }
+      testing::CompareTexts compare;
+      if (is_mixture) compare = shuffle::mixture_difference;
+      some |= accepts([&] { job_difference(text, running, testing::TextOrder(identity, compare), input.size()); });
     }
   }
-  return 0;
+  return some;
 }
+
+}  // namespace penstock::fuzz

@@ -115,6 +115,22 @@ def test_a_tar_that_is_not_whole_is_no_shorter_tar(tmp_path: Path) -> None:
         assert not (tmp_path / "d" / "dataset.json").exists()
 
 
+@pytest.mark.parametrize("size", [1 << 40, (1 << 63) - 1, (1 << 64) - 1])
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_a_member_that_claims_to_be_huge_ends_with_its_file(tmp_path: Path, size: int, is_packed: bool) -> None:
+    """tarfile passes over it by a read of each 16 KiB that it claims, which took for ever."""
+    path = put_tar(tmp_path / "a.tar", *samples(), ("z.jpg", b"x"))
+    data = bytearray(path.read_bytes())
+    with tarfile.open(path) as tar:
+        at = tar.getmembers()[-1].offset
+    data[at + 124 : at + 136] = b"\x80" + size.to_bytes(11, "big")
+    data[at + 148 : at + 156] = b" " * 8
+    data[at + 148 : at + 156] = b"%06o\0 " % sum(data[at : at + 512])
+    path.write_bytes(gzip.compress(data) if is_packed else data)
+    with pytest.raises(penstock.CorruptionError, match=r"a\.tar: no whole tar, .*it ends within a member"):
+        penstock.import_tokens(path, tmp_path / "d")
+
+
 @pytest.mark.parametrize("kind", ["gz", "bz2", "xz"])
 def test_a_damaged_packed_tar_is_refused(tmp_path: Path, kind: str) -> None:
     path = put_tar(tmp_path / "a.tar.gz", *samples(), mode=f"w:{kind}")

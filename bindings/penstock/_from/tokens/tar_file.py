@@ -23,6 +23,7 @@ from penstock._from.tokens.reader import Input
 _BUFFER = 1 << 20
 _BLOCK = 1 << 14  # tarfile copies what is left of a block at each read
 _MOST = 1 << 32  # bytes of a member
+_ENDS = 8  # reads at the end of a tar that is whole are fewer
 _AGAIN = "copy the file again"
 _OPEN: dict[bytes, Callable[..., Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
 _END: type[Exception] = vars(tarfile)["EOFHeaderError"]  # zeros where a header is looked for
@@ -51,7 +52,7 @@ class TarFile:
         with (
             self._saying(),
             self._opened() as file,
-            tarfile.open(fileobj=file, mode="r|", bufsize=_BLOCK, tarinfo=_Header) as tar,
+            tarfile.open(fileobj=_Ending(file), mode="r|", bufsize=_BLOCK, tarinfo=_Header) as tar,
         ):
             while (member := tar.next()) is not None:
                 vars(tar)["members"] = []  # else it remembers all
@@ -103,6 +104,21 @@ class TarFile:
             if error.errno is None:  # as bz2 has for data that are none
                 raise CorruptionError(f"{self._path}: after {self._passed:,} members: {error}: {_AGAIN}") from error
             raise IoError(error.errno, f"{self._path}: {error.strerror or error}", self._path) from error
+
+
+class _Ending(io.RawIOBase):
+    """A file that ends: tarfile passes over a member that is said to have 2^63 bytes by as many reads as that takes."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._empty = 0
+
+    def read(self, size: int = -1, /) -> bytes:
+        data = self._file.read(size)
+        self._empty += not data
+        if self._empty > _ENDS:
+            raise EOFError("it ends within a member")
+        return data
 
 
 class _Header(tarfile.TarInfo):
