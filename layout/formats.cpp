@@ -8,28 +8,43 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
 #include <filesystem>
 #include <iterator>
+#include <system_error>
 
 namespace penstock::layout {
 namespace {
 
 namespace fs = std::filesystem;
 
-// What cannot be looked at is taken for not there: opening it says why.
+// A name that cannot be followed, or is too long, is taken for not there: opening it says why. Any other error says
+// nothing of what lies there, and a dataset must not be taken for another format by it. Throws IoError.
+fs::file_status checked(fs::file_status status, const std::error_code& error, const fs::path& path) {
+  const int number = error.value();
+  const bool says_nothing = !fs::status_known(status) && number != EACCES && number != ENAMETOOLONG && number != ELOOP;
+  if (says_nothing) raise_system(number, "cannot be looked at", path.string());
+  return status;
+}
+
+fs::file_status status_of(const fs::path& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  return checked(status, error, path);
+}
+
 bool is_file_or_folder(const fs::path& path) {
-  std::error_code ignored;
-  return fs::exists(path, ignored);
+  return fs::exists(status_of(path));
 }
 
 bool is_folder(const Location& location) {
-  std::error_code ignored;
-  return fs::is_directory(location.path, ignored);
+  return fs::is_directory(status_of(location.path));
 }
 
 bool is_there(const Location& location) {
-  std::error_code ignored;
-  return fs::exists(fs::symlink_status(location.path, ignored));
+  std::error_code error;
+  const fs::file_status status = fs::symlink_status(location.path, error);
+  return fs::exists(checked(status, error, location.path));
 }
 
 // A .bin or .idx beside its .idx, or the prefix of both.

@@ -125,14 +125,15 @@ std::uint64_t unpublished_generation(ByteStore& store, const std::string& path, 
 }
 
 std::string describe_unfinished(ByteStore& store, const std::string& path, const FolderListing& listing) {
-  if (listing.shards.empty() && listing.leftovers.empty()) {
+  if (listing.shards.empty() && listing.leftovers.empty() && !listing.has_run_lock) {
     return fmt::format("{}: no {}: not a dataset of penstock{}", path, kManifestName, hint_of_datasets_in(store, path));
   }
   return fmt::format(
-      "{}: an unfinished dataset: no {}, {} finished shard{}, {} unfinished: go on where it was begun (with "
+      "{}: an unfinished dataset: no {}, {} finished shard{}, {} unfinished{}: go on where it was begun (with "
       "--resume; in Python Writer(shard=…), then commit), or write it anew with overwrite",
       path, kManifestName, with_commas(listing.shards.size()), listing.shards.size() == 1 ? "" : "s",
-      with_commas(listing.leftovers.size()));
+      with_commas(listing.leftovers.size()),
+      listing.has_run_lock ? fmt::format(", {} of a run at work or of one that was killed", kRunLockName) : "");
 }
 
 std::string read_manifest_text(ByteStore& store, const std::string& path, Links links) {

@@ -4,25 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parent / "calls"))
+
+from injector import built, preloaded
+
 CRASH = Path(__file__).parents[1] / "python" / "crash"
 KILLED = ("kill-whole", "kill-shards", "kill-replace", "kill-replace-shards")
 FAILING = ("fail", "fail-replace")
-
-
-def built(source: str, folder: Path) -> Path | None:
-    """A library of crash/ that LD_PRELOAD takes; None without a compiler of C."""
-    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-    if compiler is None:
-        return None
-    library = folder / f"{source}.so"
-    subprocess.run([compiler, "-O1", "-shared", "-fPIC", CRASH / source, "-o", library, "-ldl"], check=True)
-    return library
 
 
 def drive(library: Path, program: str, *arguments: str | Path) -> dict[str, int]:
@@ -32,8 +25,7 @@ def drive(library: Path, program: str, *arguments: str | Path) -> dict[str, int]
         RuntimeError: It found a half-written dataset, or that a whole one was lost.
     """
     command = [sys.executable, CRASH / program, *arguments]
-    environment = dict(os.environ, LD_PRELOAD=str(library))
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, env=preloaded(library), capture_output=True, text=True, timeout=300)
     if done.returncode != 0:
         raise RuntimeError(f"{arguments}: {done.stderr[-3000:]}")
     said: dict[str, int] = json.loads(done.stdout)
@@ -46,7 +38,7 @@ def run() -> dict[str, int]:
     totals = {"killed": 0, "failed": 0}
     for scenario in (*KILLED, *FAILING):
         with tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as folder:
-            library = built("shim.c", Path(folder))
+            library = built(Path(folder))
             if library is None:
                 return {}
             said = drive(library, "driver.py", scenario, folder)

@@ -118,7 +118,10 @@ bool RunLock::is_still_there() const {
 
 std::string RunLock::holder() const {
   std::array<char, kMostRunBytes> text{};
-  const ssize_t bytes = ::pread(file_.get(), text.data(), text.size(), 0);
+  ssize_t bytes = 0;
+  do {
+    bytes = ::pread(file_.get(), text.data(), text.size(), 0);
+  } while (bytes < 0 && errno == EINTR);
   if (bytes < 0) raise_system(errno, "read", shown());
   return {text.data(), static_cast<std::size_t>(bytes)};
 }

@@ -129,6 +129,7 @@ std::vector<std::string> names_in(int fd, const std::string& path) {
 }
 
 bool remove_folder(int at, const std::string& name, int depth) noexcept {
+  int error = 0;  // of the first entry that stays
   try {
     const Descriptor folder(::openat(at, name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
     if (folder.get() < 0) {
@@ -136,12 +137,20 @@ bool remove_folder(int at, const std::string& name, int depth) noexcept {
       return ::unlinkat(at, name.c_str(), 0) == 0;  // a file, or a link
     }
     for (const std::string& file : names_in(folder.get(), name)) {
-      if (::unlinkat(folder.get(), file.c_str(), 0) != 0 && depth > 0) remove_folder(folder.get(), file, depth - 1);
+      if (::unlinkat(folder.get(), file.c_str(), 0) == 0) continue;
+      if (depth > 0 && remove_folder(folder.get(), file, depth - 1)) continue;
+      if (error == 0) error = errno;
     }
-  } catch (const std::exception&) {
+  } catch (const Error& refused) {
+    errno = refused.error_number();
     return false;  // the caller says what is left
+  } catch (const std::exception&) {
+    errno = ENOMEM;
+    return false;
   }
-  return ::unlinkat(at, name.c_str(), AT_REMOVEDIR) == 0;
+  if (::unlinkat(at, name.c_str(), AT_REMOVEDIR) == 0) return true;
+  if (error != 0) errno = error;
+  return false;
 }
 
 std::string unique_suffix() {

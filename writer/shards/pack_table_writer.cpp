@@ -43,7 +43,12 @@ PackTableWriter::PackTableWriter(layout::DatasetPtr dataset, const layout::Packi
   file_ = create_file(folder_.get(), partial_, path_);
   is_there_ = true;
   const std::vector<std::byte> header(layout::kPackHeaderBytes);
-  write_all(file_.get(), header, 0, path_);
+  try {
+    write_all(file_.get(), header, 0, path_);
+  } catch (...) {
+    ::unlinkat(folder_.get(), partial_.c_str(), 0);  // of what was not constructed the destructor is not called
+    throw;
+  }
 }
 
 PackTableWriter::~PackTableWriter() {
@@ -96,7 +101,12 @@ layout::PackHeader PackTableWriter::commit() {
   file_.close(path_);
   if (rename_new(folder_.get(), partial_, name_, path_) != 0) raise_exists(path_);
   is_there_ = false;
-  sync_folder(folder_.get(), folder_of(path_));
+  try {
+    sync_folder(folder_.get(), folder_of(path_));
+  } catch (...) {
+    ::unlinkat(folder_.get(), name_.c_str(), 0);  // whether it would last is not known: it is not published
+    throw;
+  }
   return header;
 }
 

@@ -12,7 +12,7 @@ from penstock._base.words import counted
 from penstock._cli.command_help import Command, heading
 from penstock._cli.data import bucket_options, given_storage, named_by_user, open_data, passing_option
 from penstock._cli.executors import ray_option, workers_of, workers_option
-from penstock._cli.output import echo, emit_json, json_option, progress
+from penstock._cli.output import echo, emit_json, json_option, progress, report_of
 from penstock._places.remote import shown
 
 _TABLES = (".parquet", ".pq", ".csv", ".feather", ".arrow", ".jsonl")
@@ -86,13 +86,14 @@ def command(
     with progress(f"annotating {shown(data)}", as_json, unit="shards") as update, named_by_user((data,)):
         given |= {"from_metadata": names, "progress": update, "storage": given_storage()}
         fingerprint = penstock.annotate(data, values, **given)
-    there = open_data((data,)).columns
-    if as_json:
-        emit_json({"path": shown(data), "columns": list(there), "fingerprint": fingerprint})
-        return
-    echo(f"{shown(data)}: {counted(len(there), 'column')}{': ' if there else ''}{', '.join(there)}")
-    for key in names:
-        echo(_described(there[key.rpartition(":")[0] or key]))
+    with report_of(shown(data)):
+        there = open_data((data,)).columns
+        if as_json:
+            emit_json({"path": shown(data), "columns": list(there), "fingerprint": fingerprint})
+            return
+        echo(f"{shown(data)}: {counted(len(there), 'column')}{': ' if there else ''}{', '.join(there)}")
+        for key in names:
+            echo(_described(there[key.rpartition(":")[0] or key]))
 
 
 def _names(text: str | None) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -247,10 +246,11 @@ def refuse_existing(out: str, overwrite: bool) -> None:
     from penstock._make.errors import UsageError
     from penstock._make.folders import folder_of
     from penstock._make.local_folder import refuse_file
+    from penstock._places.paths import is_there
 
     folder = folder_of(out)
     if not folder.is_here:  # where the writer looks
         return
     refuse_file(folder.path)
-    if not overwrite and os.path.lexists(Path(folder.path) / "dataset.json"):
+    if not overwrite and is_there(str(Path(folder.path) / "dataset.json")):
         raise UsageError(f"{out} holds a dataset already: replace it with --overwrite, or choose another --out")

@@ -87,11 +87,21 @@ def echo(text: str) -> None:
 
 @contextmanager
 def report_of(out: str) -> Iterator[None]:
-    """Makes an OutputError say that the dataset `out` is there, and only its report is not."""
+    """Makes errors say that the dataset `out` is there, and only its report is not.
+
+    Raises:
+        OutputError: It could not be printed.
+        penstock.IoError: What is reported could not be read.
+    """
+    from penstock._base.errors import IoError
+
     try:
         yield
     except OutputError as error:
         raise OutputError(f"{out} was written; only the report could not be printed: {error}") from error
+    except OSError as error:
+        said = f"{out} was written; only what is to be reported could not be read: {error}"
+        raise IoError(error.errno, said, error.filename) from error
 
 
 def emit_json(value: Any) -> None:

@@ -12,14 +12,13 @@ def report_new(out: str, as_json: bool) -> None:
     """Says what was made."""
     from penstock._base.words import counted
 
-    dataset = open_data((out,))
-    if as_json:
-        with report_of(shown(out)):
-            emit_json(describe((out,), dataset))
-        return
-    names = dataset.dtype.names or () if dataset.dtype is not None else ()
-    counts = [(dataset.records, "token" if "token" in names else "record"), (len(dataset.shards), "shard")]
-    if dataset.mode != "tokens":
-        counts.insert(0, (dataset.spans, "cell" if dataset.features is not None else "document"))
     with report_of(shown(out)):
+        dataset = open_data((out,))
+        if as_json:
+            emit_json(describe((out,), dataset))
+            return
+        names = dataset.dtype.names or () if dataset.dtype is not None else ()
+        counts = [(dataset.records, "token" if "token" in names else "record"), (len(dataset.shards), "shard")]
+        if dataset.mode != "tokens":
+            counts.insert(0, (dataset.spans, "cell" if dataset.features is not None else "document"))
         echo(f"{shown(out)}: {', '.join(counted(count, noun) for count, noun in counts)}")

@@ -15,7 +15,7 @@ from penstock._make.errors import UsageError
 from penstock._make.folder import Folder, Publication, ShardInfo, shard_infos
 from penstock._make.local_taker import LocalTaker, shard_texts
 from penstock._places.paths import looking_at
-from penstock._places.scratch import Scratch, beside_shards, remove_dead, telling_of
+from penstock._places.scratch import Scratch, beside_shards, remove_dead, telling_of, this_boot
 
 
 class LocalFolder(Folder):
@@ -83,11 +83,12 @@ class LocalFolder(Folder):
 
     def read_note(self, name: str) -> bytes | None:
         file = Path(self.path) / name
-        return file.read_bytes() if file.exists() else None
+        with telling_of(file):
+            return file.read_bytes() if file.exists() else None
 
     def write_note(self, name: str, data: bytes) -> None:
         path = Path(self.path) / name
-        partial = path.with_name(f".{path.name}.partial")
+        partial = path.with_name(f".partial-{name}@{this_boot()}@-@{os.getpid()}")  # as the native writer's
         try:
             with partial.open("wb") as file:
                 file.write(data)
@@ -101,10 +102,12 @@ class LocalFolder(Folder):
 
     def remove_notes(self, names: Sequence[str]) -> None:
         for name in names:
-            (Path(self.path) / name).unlink(missing_ok=True)
+            file = Path(self.path) / name
+            with telling_of(file):
+                file.unlink(missing_ok=True)
 
     def notes(self) -> set[str]:
-        with suppress(FileNotFoundError), os.scandir(self.path) as there:
+        with telling_of(Path(self.path)), suppress(FileNotFoundError), os.scandir(self.path) as there:
             return {each.name for each in there if each.is_file()}
         return set()
 
@@ -142,7 +145,8 @@ class LocalFolder(Folder):
         return open_dataset(self.path).fingerprint
 
     def size_bytes(self) -> int:
-        return sum(path.stat().st_size for path in Path(self.path).rglob("*") if path.is_file())
+        with telling_of(Path(self.path)):
+            return sum(path.stat().st_size for path in Path(self.path).rglob("*") if path.is_file())
 
 
 def refuse_file(out: str) -> None:

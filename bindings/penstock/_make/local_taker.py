@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import shutil
@@ -14,7 +15,10 @@ from penstock._base.errors import InvalidArgumentError
 from penstock._make.bucket_look import MANIFEST, SHARD_MANIFEST, generation_of, parsed
 from penstock._make.folder import Taker
 from penstock._places.paths import PathLike
-from penstock._places.scratch import Scratch, telling_of, this_boot
+from penstock._places.scratch import Scratch, remove_tree, telling_of, this_boot
+
+#: Of a file system that has none: the native writer goes on without, too.
+_NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
 
 
 class LocalTaker(Taker):
@@ -60,7 +64,7 @@ class LocalTaker(Taker):
         try:
             return Path(shutil.move(finished, to))
         except BaseException:  # a copy that did not end
-            shutil.rmtree(to, ignore_errors=True)
+            remove_tree(to)
             raise
 
     def _is_there(self, name: str, finished: Path) -> bool:
@@ -77,8 +81,9 @@ class LocalTaker(Taker):
                 fcntl.flock(folder, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise InvalidArgumentError(f"{self._out}: another writer is at work in this folder") from None
-            except OSError:
-                pass  # nothing locks here
+            except OSError as error:
+                if error.errno not in _NO_LOCKS:
+                    raise
             yield folder
         finally:
             os.close(folder)
@@ -97,7 +102,7 @@ class LocalTaker(Taker):
         if self._scratch is not None:
             self._scratch.close()
         else:
-            shutil.rmtree(self.scratch, ignore_errors=True)
+            remove_tree(self.scratch)
 
 
 def shard_texts(path: str, overwrite: bool) -> dict[int, bytes]:

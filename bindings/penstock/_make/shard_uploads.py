@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import queue
-import shutil
 import threading
 import weakref
 from collections import deque
@@ -30,7 +29,7 @@ from penstock._make.bucket_look import (
 from penstock._make.bucket_publish import publish, put_features
 from penstock._make.folder import Taker
 from penstock._places.paths import PathLike
-from penstock._places.scratch import Scratch
+from penstock._places.scratch import Scratch, remove_tree
 from penstock._places.uploads import Bucket, Stopped
 
 MOST_WAITING = 2  # shards that are finished and not uploaded: what they take is disk
@@ -224,7 +223,7 @@ class ShardUploads(Taker):
             if failure is not None:
                 raise failure
         self.shards.append((name, text))
-        shutil.rmtree(local, ignore_errors=True)
+        remove_tree(local)
 
     def _put(self, name: str, text: bytes, described: Any, local: Path) -> IoError | None:
         self._progress.mine.append(name)

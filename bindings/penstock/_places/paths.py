@@ -94,7 +94,7 @@ def expand(path: str) -> list[str]:
     Raises:
         NotFoundError: nothing matches.
     """
-    if not _GLOB & set(path) or os.path.lexists(path):
+    if not _GLOB & set(path) or is_there(path):
         return [path]
     found = sorted(glob.glob(path, recursive=True))  # noqa: PTH207 - patterns may be absolute
     if not found:
@@ -102,6 +102,23 @@ def expand(path: str) -> list[str]:
     for each in found:
         check_name(each)
     return found
+
+
+def is_there(path: str) -> bool:
+    """True if something has this name, a link to nothing too.
+
+    Raises:
+        IoError: It cannot be known; os.path.lexists() would answer False.
+    """
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return False
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:  # a pattern may be
+            return False
+        raise IoError(error.errno, f"{path}: {error.strerror or error}", path) from error
+    return True
 
 
 @contextmanager

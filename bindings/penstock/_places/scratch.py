@@ -67,7 +67,7 @@ class Scratch:
         if os.getpid() != self._owner or self._lock < 0:
             return
         if not (self.path / _KEPT).exists():
-            shutil.rmtree(self.path, ignore_errors=True)
+            remove_tree(self.path)
         os.close(self._lock)
         self._lock = -1
 
@@ -96,7 +96,7 @@ def remove_dead(parent: PathLike | None) -> None:
             lock = _open_lock(folder)  # its owner may have been killed before it made one
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(folder, ignore_errors=True)
+                remove_tree(folder)
             finally:
                 os.close(lock)
 
@@ -115,6 +115,12 @@ def beside_shards(out: str, run: str, what: str) -> Iterator[Path]:
             folder.mkdir(parents=True)
         yield folder
     finally:
+        remove_tree(folder)
+
+
+def remove_tree(folder: Path) -> None:
+    """Removes a folder as far as that can be: what stays is removed by a next run. Raises nothing."""
+    with suppress(OSError):  # of a look at the folder itself, which ignore_errors lets through
         shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -1,11 +1,10 @@
-"""Runs under the shim: writes datasets in forked children that are killed, fail or write short; checks what is left.
+"""Runs under tests/faults/calls/inject.c: children that write are killed, fail or write short; checks what is left.
 
 Prints one line of JSON. A problem is an AssertionError and exit code 1.
 """
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import fcntl
 import json
@@ -21,7 +20,10 @@ from pathlib import Path
 
 import penstock
 
-COUNT, KILL, FAIL, SHORT = range(4)
+sys.path.insert(0, str(Path(__file__).parents[2] / "faults" / "calls"))
+
+from injector import CHANGES, COUNT, FAIL, KILL, LEAVES, SHORT, Injector
+
 SHARDS = 3
 FICLONE = 0x40049409
 FEATURES: list[str] | None = None  # of every new dataset in a scenario whose name ends with "+features"
@@ -142,8 +144,7 @@ class Scenario:
 class Driver:
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.shim = ctypes.CDLL(None)
-        self.shim.shim_log.restype = ctypes.c_char_p
+        self.injector = Injector()
         self.whole = self.reference("whole", write_whole)
         self.shards = self.reference("shards", write_shards)
 
@@ -152,25 +153,15 @@ class Driver:
         assert penstock.verify(self.root / name).ok
         return tree(self.root / name)
 
-    def armed(self, mode: int, k: int, error: int, action: Callable[[], None]) -> list[str]:
-        self.shim.shim_arm(mode, ctypes.c_long(k), error)
-        try:
+    def armed(self, mode: int, k: int, error: int, action: Callable[[], None], kinds: int = CHANGES) -> list[str]:
+        with self.injector.armed(mode, k, error, kinds):
             action()
-        finally:
-            self.shim.shim_disarm()
-        return self.log()
-
-    def log(self) -> list[str]:
-        return self.shim.shim_log().decode().splitlines()
+        return self.injector.log
 
     def refusing(self, calls: dict[str, int], action: Callable[[], None], mode: int = COUNT) -> list[str]:
         """What is called where each call of these names fails, as on a file system that does not know it."""
-        for call, error in calls.items():
-            self.shim.shim_refuse(call.encode(), error)
-        try:
+        with self.injector.refusing(calls):
             return self.armed(mode, -1, 0, action)
-        finally:
-            self.shim.shim_allow()
 
     def calls(self, write: Callable[[Path], None], name: str = "count") -> list[str]:
         path = self.root / name
@@ -208,10 +199,10 @@ class Driver:
         """At every moment there is no dataset, or the old one, or the new one, and it is whole; a repeat goes on."""
         path = self.begin("counted", scenario)
         before, after = content(path) if scenario.old else None, content(scenario.whole)
-        total, seen = len(self.armed(COUNT, -1, 0, lambda: scenario.act(path))), []
+        total, seen = len(self.armed(COUNT, -1, 0, lambda: scenario.act(path), LEAVES)), []
         for k in range(1, total + 1):
             path = self.begin(f"kill{k}", scenario)
-            assert forked(lambda path=path, k=k: self.armed(KILL, k, 0, lambda: scenario.act(path))) == 77, k
+            assert forked(lambda path=path, k=k: self.armed(KILL, k, 0, lambda: scenario.act(path), LEAVES)) == 77, k
             if before is None:
                 seen.append(self.check_after_death(path, tree(scenario.whole)))
             else:

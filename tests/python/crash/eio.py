@@ -1,8 +1,7 @@
-"""Runs under eio.c: writers whose lock, manifest or folder gives EIO; prints what each of them said, as JSON."""
+"""Runs under tests/faults/calls/inject.c: writers whose lock, manifest or folder gives EIO; prints what each said."""
 
 from __future__ import annotations
 
-import ctypes
 import io
 import json
 import shutil
@@ -15,8 +14,12 @@ from typing import Any
 import penstock
 from penstock._cli.main import main
 
-OF_COMMANDS = ("fstatat", "openat", "open")
-CALLS = ("fstat", "fstatat", "read", "pread", "write", "pwrite", "open", "openat", "flock", "ftruncate")
+sys.path.insert(0, str(Path(__file__).parents[2] / "faults" / "calls"))
+
+from injector import COUNT, Injector
+
+OF_COMMANDS = ("fstatat", "create", "open")
+CALLS = ("fstat", "fstatat", "read", "pread", "write", "pwrite", "open", "create", "flock", "ftruncate")
 
 
 def write(path: Path, tokens: list[int], **options: Any) -> None:
@@ -43,22 +46,20 @@ ACTIONS: dict[str, Callable[[Path], None]] = {
 }
 
 
-def said_of(shim: Any, path: Path, action: Callable[[Path], None], calls: str, end: str, after: bool) -> dict[str, Any]:
+def said_of(path: Path, action: Callable[[Path], None], calls: str, end: str, after: bool) -> dict[str, Any]:
     shutil.rmtree(path, ignore_errors=True)
     write(path, [1])
     old = penstock.open(path).fingerprint
-    shim.eio_arm(calls.encode(), end.encode(), int(after))
-    try:
-        action(path)
-        said = ""
-    except Exception as error:
-        said = f"{type(error).__name__}: {error}"
-    times = shim.eio_disarm()
-    return {"said": said, "times": times, "replaced": penstock.open(path).fingerprint != old}
+    injector, said = Injector(), ""
+    with injector.matching(calls, end, after=after), injector.armed(COUNT, root=path.parent):
+        try:
+            action(path)
+        except Exception as error:
+            said = f"{type(error).__name__}: {error}"
+    return {"said": said, "times": injector.times, "replaced": penstock.open(path).fingerprint != old}
 
 
 def run(folder: Path) -> dict[str, Any]:
-    shim = ctypes.CDLL(None)
     path = folder / "corpus"
     found: dict[str, Any] = {}
     for end in (".partial-run", "/dataset.json"):
@@ -66,11 +67,11 @@ def run(folder: Path) -> dict[str, Any]:
             for name, action in ACTIONS.items():
                 if name == "the command" and call not in OF_COMMANDS:  # which takes a second each
                     continue
-                result = said_of(shim, path, action, call, end, False)
+                result = said_of(path, action, call, end, False)
                 if result["times"]:
                     found[f"{name}, {call} of {end}"] = result
     for name in ("over it", "a commit", "the command"):
-        found[f"published, {name}"] = said_of(shim, path, ACTIONS[name], "fsync", str(path), True)
+        found[f"published, {name}"] = said_of(path, ACTIONS[name], "fsync", str(path), True)
     return found
 
 

@@ -13,6 +13,7 @@ from penstock._data.anndata.cell_reader import CellReader, with_noted_types
 from penstock._data.anndata.stores import needed
 from penstock._from.cells.h5ad_file import FileWriter
 from penstock._from.cells.output_file import OutputFile
+from penstock._places.paths import is_there
 from penstock._places.scratch import unfinished
 
 
@@ -29,7 +30,7 @@ def export_h5ad(
         IoError: it cannot be written; what of the dataset cannot be read has its own error.
     """
     h5py = needed("h5py", "export")
-    if os.path.lexists(out):
+    if is_there(out):
         raise InvalidArgumentError(_THERE.format(out))
     partial = unfinished(out)
     output = OutputFile(partial, out)

@@ -213,7 +213,11 @@ class ByteInput:
         self._file = opened
         self._damage: FileError | None = None
         self._peeked = 0  # bytes in the buffer of `file`
-        is_pipe = isinstance(opened, io.FileIO) and not stat.S_ISREG(os.fstat(opened.fileno()).st_mode)
+        try:
+            is_pipe = isinstance(opened, io.FileIO) and not stat.S_ISREG(os.fstat(opened.fileno()).st_mode)
+        except OSError as error:
+            opened.close()
+            raise cannot_open(name, error) from error
         self._pipe = _PatientReader(opened, while_waiting) if is_pipe else None
         self._raw: io.BufferedReader = io.BufferedReader(self._pipe or opened, _CHUNK_BYTES)
         self._begin = 0 if is_pipe else opened.tell()  # of a file that is standard input, a part may be read already

@@ -9,12 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from penstock._base.errors import Error, InvalidArgumentError, NotFoundError
+from penstock._base.errors import Error, InvalidArgumentError, IoError, NotFoundError
 from penstock._from.text import sniff
 from penstock._from.text.compression import ByteInput, cannot_open
 from penstock._from.text.far import FarFile, FarFiles
 from penstock._make.errors import FileError, InputError, UsageError
 from penstock._places.hub import is_hub
+from penstock._places.paths import is_there
 from penstock._places.remote import Address, far_of, is_address, name_of
 from penstock._places.storage import Storage
 from penstock._places.stores.addresses import addresses_of
@@ -114,7 +115,7 @@ def _expand(pattern: str, storage: Storage | None, hub: HubFiles | None) -> Sequ
         except (InvalidArgumentError, NotFoundError) as error:
             raise UsageError(str(error)) from None
     pattern = os.path.expanduser(pattern)  # noqa: PTH111 - a Path would change how the name is written
-    if pattern == "-" or os.path.lexists(pattern):
+    if pattern == "-" or is_there(pattern):
         return [pattern]
     if not glob.has_magic(pattern):
         raise UsageError(f"{pattern}: no such file")
@@ -247,7 +248,7 @@ def _look_into(path: Path | FarFile, name: str, compression: str, sure: bool, is
 
     Raises:
         _RefusedError: It is known to be no text, or may not be read.
-        UsageError: It cannot be read for reasons of this machine.
+        IoError: It cannot be read for reasons of this machine.
     """
     try:
         if isinstance(path, FarFile):
@@ -267,7 +268,7 @@ def _look_into(path: Path | FarFile, name: str, compression: str, sure: bool, is
             raise
         if isinstance(cannot_open(name, error), FileError):
             raise _RefusedError(str(error.strerror)) from None
-        raise UsageError(f"{name}: {error.strerror}") from None
+        raise IoError(error.errno, f"{name}: {error.strerror}", name) from None
     except InputError:
         return compression  # its reader says what is wrong, and where
     kind = sniff.kind_of(head) or (None if sure else sniff.binary(head))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from penstock._make.shard_folder import ShardFolder
 
 UNPUBLISHED = "skipped-unpublished.jsonl"  # of a run that left out too much
-_OF_A_RUN = re.compile(r"skipped-(\d{5,}|unpublished)\.jsonl|\.skipped(-\w+)?\.jsonl\.partial")
+_OF_A_RUN = re.compile(r"skipped-(\d{5,}|unpublished)\.jsonl")
 
 
 def name_of_task(number: int) -> str:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
 from penstock._base.errors import Error, InvalidArgumentError, IoError
-from penstock._places.scratch import unfinished
+from penstock._places.paths import is_there
+from penstock._places.scratch import remove_tree, unfinished
 
 _BUFFER = 1 << 20
 
@@ -96,12 +96,12 @@ def new_folder(path: str) -> Iterator[Path]:
             partial.rename(path)
             sync_folder(Path(path).parent)
     finally:
-        shutil.rmtree(partial, ignore_errors=True)
+        remove_tree(partial)
 
 
 def refuse_existing(path: str) -> None:
     """Says that something of this name is there."""
-    if os.path.lexists(path):
+    if is_there(path):
         raise InvalidArgumentError(f"{path} is there already: choose another --out")
 
 

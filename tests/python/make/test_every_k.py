@@ -1,0 +1,42 @@
+"""A call of the system that fails, for some k of each verb: tests/faults/calls/every_k.py tries every one."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "faults" / "calls"))
+
+import every_k
+
+TRIALS = 5
+#: Whose workers take a second to start.
+SLOW = ("write, 3 workers", "import, 3 workers")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[every_k.Server]:
+    with every_k.servers(1) as started:
+        if not started:
+            pytest.skip("no C compiler for the library")
+        yield started[0]
+
+
+@pytest.mark.parametrize("verb", every_k.VERBS)
+def test_a_call_that_fails_is_told_and_the_next_run_is_whole(server: every_k.Server, verb: str) -> None:
+    calls = server.prepare(verb)["calls"]
+    numbers = random.Random(verb).sample(range(1, calls + 1), 1 if verb in SLOW else TRIALS)
+    requests = [{"verb": verb, "k": k, "turn": every_k.turn_of(verb, k, 0)} for k in numbers]
+    assert every_k.run([server], requests).bad == []
+
+
+def test_each_verb_is_tried(server: every_k.Server) -> None:
+    assert set(server.ask({"verbs": True})["verbs"]) == set(every_k.VERBS)
+    for verb in ("read: uring", "write", "annotate"):
+        log = {line.split("\t")[0] for line in server.prepare(verb)["log"]}
+        wanted = {"read: uring": {"ring read", "ring submit"}, "write": {"create", "write", "fsync", "rename"}}
+        assert wanted.get(verb, {"link", "unlink", "rename"}) <= log
