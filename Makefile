@@ -114,10 +114,11 @@ peers-tests: build  ## tests of other loaders of cells, over penstock: their pac
 demo: package  ## train, kill, resume on other numbers of processes, compare every token and loss
 	python examples/demo/run.py --out demo-output
 
-faults: build  ## the table of docs/reliability.md: damaged and hostile files, killed writers (about 6 minutes)
+faults: build  ## the table of docs/reliability.md: damaged and hostile files, killed writers, real limits (about 30 minutes)
 	python tests/faults/run.py --writers --json build/faults.json --markdown build/faults.md
 	python -W ignore tests/faults/h5ad.py --trials 2000
 	python tests/faults/crash/run.py --json build/crash.json --markdown build/crash.md
+	python tests/faults/limits/run.py --json build/limits.json --markdown build/limits.md
 
 soak: build  ## a million schedules of the engine's threads, and all of small cases (about 15 minutes)
 	build/release/tests/native/schedules/penstock_schedules_tests --schedules=1000000 --small=0 --json=build/schedules.json

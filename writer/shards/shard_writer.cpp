@@ -22,13 +22,21 @@ ShardWriter::ShardWriter(DatasetFolder& folder, std::uint64_t number, const layo
   try {
     create_files(first);
   } catch (...) {
-    remove_folder(folder_.fd(), partial_);
+    give_up();
     throw;
   }
 }
 
 ShardWriter::~ShardWriter() {
-  if (!partial_.empty() && folder_.is_owner()) remove_folder(folder_.fd(), partial_);
+  if (!partial_.empty() && folder_.is_owner()) give_up();
+}
+
+// Files are closed first: to remove a folder takes descriptors, which this process may be out of.
+void ShardWriter::give_up() noexcept {
+  for (std::optional<OutputFile>* file : {&stream_, &data_, &index_, &span_directory_}) file->reset();
+  columns_.reset();
+  directory_ = Descriptor();
+  remove_folder(folder_.fd(), partial_);
 }
 
 void ShardWriter::create_files(const std::vector<layout::Categories>& first) {

@@ -77,6 +77,7 @@ class ShardWriter {
   void end_span();
   layout::ShardInfo finish_files();
   void write_shard_manifest(const layout::ShardInfo& info);
+  void give_up() noexcept;
 
   DatasetFolder& folder_;
   std::uint64_t number_;

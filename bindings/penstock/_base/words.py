@@ -7,6 +7,9 @@ import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+NO_MEMORY = "no memory is left"
+NO_THREAD = "no memory or no thread is left (ulimit -v, ulimit -u)"
+
 
 def counted(number: int, noun: str) -> str:
     """A count with its noun: `1 document`, `18,203 documents`, `2 entries`."""

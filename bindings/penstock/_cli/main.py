@@ -16,7 +16,7 @@ import click
 from penstock._base import start as _start
 from penstock._base.errors import shortened
 from penstock._base.extras import install_for
-from penstock._base.words import escaped
+from penstock._base.words import NO_MEMORY, NO_THREAD, escaped
 from penstock._cli.command_help import ENVIRONMENT, EXIT_CODES, MAIN, Helped, record_of, write_sections
 from penstock._cli.nearest import did_you_mean
 from penstock._cli.output import OutputError
@@ -25,6 +25,7 @@ EXIT_OK = 0
 EXIT_ERROR = 1
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
+_NO_NEW_THREAD = "can't start new thread"  # Python's words
 
 _COMMANDS = {
     "Make datasets": {
@@ -173,7 +174,9 @@ def _classified(error: Exception) -> tuple[str, int]:
         return str(error), EXIT_USAGE
     expected = (OutputError, errors.InputError, errors.WorkerError, penstock.Error, OSError, MemoryError)
     if isinstance(error, expected):
-        return str(error) or type(error).__name__, EXIT_ERROR
+        return str(error) or (NO_MEMORY if isinstance(error, MemoryError) else type(error).__name__), EXIT_ERROR
+    if isinstance(error, RuntimeError) and str(error) == _NO_NEW_THREAD:
+        return f"no thread can be started: {NO_THREAD}", EXIT_ERROR
     if isinstance(error, ModuleNotFoundError):
         said = str(error) if "pip install" in str(error) else ""
         return said or f"this needs the package {error.name}: {install_for(error.name or '')}", EXIT_ERROR

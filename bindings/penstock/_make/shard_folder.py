@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from penstock._base.errors import PUBLISHED
-from penstock._base.words import counted
+from penstock._base.words import NO_MEMORY, counted
 from penstock._make.errors import TooManySkippedError, UsageError, WorkerError
 from penstock._make.folder import Folder, ShardInfo
 from penstock._make.notes import LIST
@@ -257,7 +257,7 @@ class ShardFolder:
         except KeyboardInterrupt:
             raise KeyboardInterrupt(f"interrupted: {self.left_behind()}") from None
         except MemoryError as error:
-            raise MemoryError(f"{str(error) or 'no memory is left'}: {self.left_behind()}") from error
+            raise MemoryError(f"{str(error) or NO_MEMORY}: {self.left_behind()}") from error
         except WorkerError as error:
             raise WorkerError(f"{error}: {self.left_behind()}") from error
         except TooManySkippedError as error:

@@ -8,6 +8,7 @@ import time
 from contextlib import suppress
 from typing import Any
 
+from penstock._base.words import NO_MEMORY, NO_THREAD
 from penstock._make.errors import WorkerError
 from penstock._make.pools import InOrder, Work, answer
 
@@ -29,6 +30,18 @@ def check_stopped() -> None:
     stopped: threading.Event | None = getattr(_own, "stopped", None)
     if stopped is not None and stopped.is_set():
         raise StoppedError
+
+
+def start(thread: threading.Thread) -> None:
+    """Starts it.
+
+    Raises:
+        WorkerError: There is no memory for it, or the process may have no more threads.
+    """
+    try:
+        thread.start()
+    except RuntimeError as error:
+        raise WorkerError(f"{thread.name} cannot be started: {NO_THREAD}; use fewer --workers") from error
 
 
 class ThreadPool(InOrder):
@@ -65,7 +78,7 @@ class ThreadPool(InOrder):
             name = f"penstock-worker-{len(self._threads)}"
             # A process that ends does not wait for one.
             thread = threading.Thread(target=self._run, args=(not self._threads,), name=name, daemon=True)
-            thread.start()
+            start(thread)
             self._threads.append(thread)
         self._items.put((self._sent, item))
         self._sent += 1
@@ -103,6 +116,7 @@ class ThreadPool(InOrder):
                     process = work.begin()
                 result = answer(work, process, item)
             except BaseException as error:  # of `begin`, or what ends a process
-                result = error if isinstance(error, ValueError) else WorkerError(f"{type(error).__name__}: {error}")
+                words = NO_MEMORY if isinstance(error, MemoryError) else f"{type(error).__name__}: {error}"
+                result = error if isinstance(error, ValueError) else WorkerError(words)
             self._answers.put((number, result))
             del given, item, result

@@ -47,12 +47,14 @@ class WorkerPool(InOrder):
         self._ready: set[int] = set()
 
     def _start(self) -> None:
-        ours, theirs = self._context.Pipe()
         name = f"penstock-worker-{len(self._processes)}"
-        process = BoundProcess(target=_run_worker, args=(theirs, self._work), name=name, daemon=True)
-        with surroundings_of_workers():
-            process.start()
-        theirs.close()
+        try:
+            ours, theirs = self._context.Pipe()
+            process = BoundProcess(target=_run_worker, args=(theirs, self._work), name=name, daemon=True)
+            with theirs, surroundings_of_workers():
+                process.start()
+        except OSError as error:
+            raise WorkerError(f"{name} cannot be started: {error.strerror or error}; use fewer --workers") from error
         self._processes.append(process)
         self._connections.append(ours)
         self._waiting.append(0)

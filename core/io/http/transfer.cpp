@@ -4,8 +4,12 @@
 #include "core/io/back_off.h"
 #include "core/io/http/address.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
@@ -34,6 +38,14 @@ std::string userinfo_of(std::string_view address) {
 bool reaches_nobody(CURLcode code) {
   return code == CURLE_COULDNT_RESOLVE_HOST || code == CURLE_COULDNT_RESOLVE_PROXY || code == CURLE_COULDNT_CONNECT ||
          code == CURLE_SSL_CONNECT_ERROR;
+}
+
+// libcurl does not tell why it has no socket: words where this process has no descriptor left, else none.
+std::string without_descriptors() {
+  const int tried = ::open("/", O_PATH | O_CLOEXEC);
+  if (tried < 0) return errno == EMFILE || errno == ENFILE ? fmt::format(": {}", std::strerror(errno)) : "";
+  ::close(tried);
+  return "";
 }
 
 // libcurl looks for it in the environment at each request.
@@ -279,6 +291,8 @@ Judgement Transfer::judge_code(CURLcode code) const {
     case CURLE_NOT_BUILT_IN: return {Worth::Unwanted, reason};
     case CURLE_OPERATION_TIMEDOUT:
       return {Worth::Again, fmt::format("{} bytes had come when it stalled", with_commas(got_))};
+    case CURLE_COULDNT_CONNECT:
+    case CURLE_COULDNT_RESOLVE_HOST: return {Worth::Again, reason + without_descriptors()};
     default: return {Worth::Again, reason};
   }
 }

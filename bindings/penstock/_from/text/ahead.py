@@ -10,6 +10,8 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from typing import Any, Generic, TypeVar
 
+from penstock._make.threads import start
+
 _T = TypeVar("_T")
 
 _ITEMS = 3  # of each iterator that are made and not taken, the one in work among them
@@ -107,7 +109,7 @@ class Ahead(Generic[_T]):
             name = f"penstock-ahead-{len(self._threads)}"
             # A process that ends does not wait for one.
             thread = threading.Thread(target=self._run, name=name, daemon=True)
-            thread.start()
+            start(thread)
             self._threads.append(thread)
 
     def _run(self) -> None:

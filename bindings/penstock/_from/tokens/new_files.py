@@ -61,10 +61,11 @@ class NewFiles:
                     raise error
         finally:
             for path, file in self._open.items():
-                with suppress(OSError):
+                # Memory may be what it is out of: each file is removed whatever became of another.
+                with suppress(OSError, MemoryError):
                     file.close()
-                with suppress(OSError):
-                    Path(self._partial[path]).unlink()
+                with suppress(OSError, MemoryError):
+                    os.unlink(self._partial[path])  # noqa: PTH108 - a Path takes more memory
 
     def _publish(self) -> None:
         for file in self._open.values():
