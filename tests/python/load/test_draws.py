@@ -112,7 +112,7 @@ def test_a_run_that_began_with_systematic_draws_ends_with_them(view, make):
         (lambda: Weighted(np.ones(N), draws="old"), "draws='old': wanted 'rounded', 'independent', or 'systematic'"),
         (lambda: Sequential(fetch=0), "fetch 0"),
         (lambda: Balanced(np.full(N, -1)), "all are negative"),
-        (lambda: Balanced(np.ones(N)), "integers or strings"),
+        (lambda: Balanced(np.full(N, 0.5)), "integers or strings"),
         (
             lambda: Balanced("drug"),
             r"Balanced\('drug'\): labels are wanted, not their name: give dataset.columns\['drug'\]",
