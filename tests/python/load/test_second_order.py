@@ -132,9 +132,14 @@ def test_jobs_are_alike(seed: int, stream: penstock.Dataset) -> None:
             _, epoch, i, (begin, _) = mine.row(p)
             assert (theirs["epoch"], theirs["index"], theirs["first_record"]) == (epoch, i, begin)
 
-    position, ranks = 0, chance.choice([1, 2, 3, 5, 40])
-    for _ in range(25):
-        wanted = mine.batch(position, **mine_options)
+    near = chance.choice([1, 2]) * size - chance.randrange(1, 9)  # the end of an epoch
+    for begin, most in ((0, 20), (max(near, 0), 5)):
+        check_batches(job, mine, begin, most, chance.choice([1, 2, 3, 5, 40]), mine_options)
+
+
+def check_batches(job: penstock.Job, mine: Run, position: int, most: int, ranks: int, options: dict[str, Any]) -> None:
+    for _ in range(most):
+        wanted = mine.batch(position, **options)
         plans = [job.plan(position, rank, ranks) for rank in range(ranks)]
         if wanted is None:
             assert plans == [None] * ranks
