@@ -65,6 +65,12 @@ def _known(order: dict[str, Any]) -> bool:
     return all(each["name"] in _ORDERS for each in orders or [order])
 
 
+def _number(loader: penstock.Loader, name: str | None) -> int:
+    """A source's number in the mixture: rows of web@32 are of web."""
+    names = getattr(loader.view, "names", [name])
+    return names.index(name if name in names else name.rpartition("@")[0])
+
+
 def _given(loader: penstock.Loader) -> penstock.Batch:
     try:
         is_wanted = _batches.setdefault(loader, 0) < _MOST_BATCHES and loader.position <= _MOST_POSITIONS
@@ -79,9 +85,10 @@ def _given(loader: penstock.Loader) -> penstock.Batch:
         if _known(run.order):
             for row, position in enumerate(batch.positions.tolist()):
                 if position >= 0:
-                    source, epoch, index, place = run.row(position)
+                    source, *wanted, place = run.row(position)
+                    wanted = (_number(loader, run.sources[source].get("name")), *wanted)
                     found = tuple(int(each[row]) for each in (batch.sources, batch.epochs, batch.indices))
-                    assert found == (source, epoch, index), f"position {position}: {found}, {(source, epoch, index)}"
+                    assert found == wanted, f"position {position}: {found}, {wanted}"
                     first = int(batch.first_records[row])
                     assert not isinstance(place, tuple) or first == place[0], f"position {position}: {first}, {place}"
             _counts["loaders"] += _batches[loader] == 0
