@@ -181,6 +181,7 @@ std::size_t RowReader::collect(Lanes::Lane& lane, std::chrono::nanoseconds patie
 }
 
 void RowReader::pump(std::chrono::nanoseconds patience) {
+  const bool was_busy = is_busy();
   bool progress = true;
   while (progress && !is_idle()) {
     progress = false;
@@ -195,6 +196,7 @@ void RowReader::pump(std::chrono::nanoseconds patience) {
       waiting += lane.under_way > 0 ? 1 : 0;
     }
     if (progress) continue;
+    if (was_busy && !is_busy()) return;  // what ended made room for more reads
     // Only with reads at one store can its channel be waited on for long; with several, each gets a turn.
     const auto turn =
         waiting > 1 ? std::min<std::chrono::nanoseconds>(patience, std::chrono::milliseconds(1)) : patience;

@@ -48,7 +48,7 @@ class RowReader {
   void start(const std::shared_ptr<Batch>& batch, std::uint64_t row, Part part);
   /// The same for a group, which is told by RowGroup::done. Only of a reader whose channels may wait.
   void start(RowGroup group);
-  /// Goes on with all rows; waits for at most `patience` if that is the only way.
+  /// Goes on with all rows; waits for at most `patience` if that is the only way, and not if it is no longer busy.
   void pump(std::chrono::nanoseconds patience);
   /// Whether any row is under way.
   [[nodiscard]] bool is_idle() const noexcept { return flights_under_way_ == 0; }

@@ -38,7 +38,7 @@ class Drive {
     start_takers();
     auto loader = std::make_unique<Loader>(options);
     EngineState state(*loader);
-    scheduler_.at_rest = [&] { expect_none(state.wrong_at_rest(scheduler_.now())); };
+    scheduler_.at_rest = [&] { expect_none(state.wrong_at_rest(scheduler_)); };
     scheduler_.at_read = [&] { expect_none(state.wrong_memory(held_.size())); };
     loader_ = loader.get();
     state_ = &state;

@@ -4,6 +4,24 @@
 #include <chrono>
 
 namespace penstock::schedules {
+namespace {
+
+// Whether the reader's thread waits at a channel that can be woken, and none has as many requests as it wants. Where it
+// waits for several channels, each in turn, it does so for a millisecond at most.
+bool could_take_more(RowReader& reader, const Scheduler& scheduler) {
+  const auto& lanes = reader.lanes_.lanes_;
+  const auto waits = [](const auto& lane) { return lane->under_way > 0; };
+  if (reader.is_busy() || std::count_if(lanes.begin(), lanes.end(), waits) > 1) return false;
+  for (const auto& lane : lanes) {
+    if (lane->depth <= 1) return false;
+    for (const auto& thread : scheduler.threads()) {
+      if (thread->step.kind == Step::Kind::Collect && thread->step.object == lane->channel.get()) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
 
 EngineState::EngineState(Loader& loader)
     : loader_(&loader),
@@ -11,16 +29,18 @@ EngineState::EngineState(Loader& loader)
       bound_(loader.prefetch_->bound_),
       is_ragged_(loader.prefetch_->options_.formats->front().shape.ragged) {}
 
-std::string EngineState::wrong_at_rest(Nanoseconds now) const {
+std::string EngineState::wrong_at_rest(const Scheduler& scheduler) const {
   const Looking looking;
   if (loader_ == nullptr || !loader_->prefetch_ || !loader_->prefetch_->engine_) return {};
   const Dispatch& dispatch = loader_->prefetch_->engine_->dispatch_;
   if (dispatch.awaited_ == nullptr || !dispatch.queue_.has_work()) return {};
   if (dispatch.sleepers_.all_asleep()) return "all threads sleep while there is work and the consumer waits";
   for (const Dispatch::Worker* worker : dispatch.workers_) {
-    if (worker->waits_for_reads) return "a thread waits for its reads, could take more, and was not woken";
+    if (could_take_more(*worker->reader, scheduler)) {
+      return "a thread that could take more waits for its reads while there is work and the consumer waits";
+    }
   }
-  const Dispatch::Time time{std::chrono::nanoseconds(now)};
+  const Dispatch::Time time{std::chrono::nanoseconds(scheduler.now())};
   const bool one_sleeps = dispatch.sleepers_.awake() < dispatch.sleepers_.threads_;
   if (one_sleeps && dispatch.sleepers_.awake() < dispatch.wakeups_.threads_wanted(time)) {
     return "a thread that is wanted sleeps while there is work and the consumer waits";

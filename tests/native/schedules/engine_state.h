@@ -18,7 +18,7 @@ class EngineState {
 
   /// Where all threads wait, for reads or for good, while the consumer waits for a batch: what is wrong with that;
   /// empty: nothing.
-  [[nodiscard]] std::string wrong_at_rest(Nanoseconds now) const;
+  [[nodiscard]] std::string wrong_at_rest(const Scheduler& scheduler) const;
   /// Looks at the memory that is in use, while the consumer holds so many batches: what is beyond its bound; empty:
   /// nothing.
   std::string wrong_memory(std::size_t held);

@@ -8,7 +8,7 @@ namespace {
 
 StoreOptions random_store(Numbers& numbers) {
   StoreOptions store;
-  store.depth = numbers.one_of<std::size_t>({1, 1, 2, 4, 16});
+  store.depth = numbers.one_of<std::size_t>({1, 2, 2, 3, 16});
   store.near_bytes = numbers.one_of<std::uint64_t>({0, 8, 64});
   store.misses = numbers.one_of({0U, 1U, 2U, 3U, 10U});
   store.nothing_at_hand = numbers.happens(3);
@@ -25,8 +25,8 @@ StoreOptions random_store(Numbers& numbers) {
 
 testing::Case random_setup(Numbers& numbers) {
   testing::Case setup;
-  setup.count = 1 + numbers.below(14);
-  setup.window = numbers.one_of<std::uint64_t>({0, 2, 3, 5});
+  setup.count = 1 + numbers.below(20);
+  setup.window = numbers.one_of<std::uint64_t>({0, 0, 2, 3, 5});
   setup.world_size = numbers.one_of<std::uint64_t>({1, 1, 1, 2, 3});
   setup.rank = numbers.below(setup.world_size);
   setup.batch = setup.world_size * (1 + numbers.below(4));
@@ -34,8 +34,8 @@ testing::Case random_setup(Numbers& numbers) {
   setup.per_epoch = numbers.happens(4);
   setup.tail = numbers.one_of({Tail::Pad, Tail::Pad, Tail::Drop, Tail::Short});
   if (numbers.happens(6)) setup.skip = {{numbers.below(setup.count), setup.count}};
-  setup.fetch = numbers.one_of<std::uint64_t>({1, 1, 2, 5, 100});
-  setup.threads = static_cast<unsigned>(1 + numbers.below(4));
+  setup.fetch = numbers.one_of<std::uint64_t>({1, 2, 3, 5, 100});
+  setup.threads = numbers.one_of({1U, 2U, 3U, 4U, 4U});
   setup.prefetch = static_cast<unsigned>(1 + numbers.below(5));
   setup.max_bytes = numbers.one_of<std::uint64_t>({0, 500, 3'000, 10'000, 1 << 20});
   setup.lends = numbers.happens(5);
@@ -51,7 +51,7 @@ Scenario Scenario::of(std::uint64_t number) {
   scenario.store = random_store(numbers);
   scenario.cores = static_cast<unsigned>(1 + numbers.below(5));
   scenario.has_two_sources = numbers.happens(5);
-  scenario.balances = scenario.setup.window == 0 && numbers.happens(3);
+  scenario.balances = scenario.setup.window == 0 && numbers.happens(2);
   scenario.takers = numbers.one_of({0U, 0U, 0U, 1U, 2U});
   scenario.step_time = numbers.one_of<Nanoseconds>({0, 20, 1'000, 100'000});
   scenario.holds = numbers.one_of<std::size_t>({0, 0, 1, 3, 50});
@@ -113,6 +113,7 @@ std::vector<SmallCase> small_cases() {
        with(small(2, 2, 1, 1), [](Scenario& s) { s.store.nothing_at_hand = false; }), 2},
       {"a batch of two rows, the consumer misses",
        with(small(2, 2, 1, 1), [](Scenario& s) { s.store.nothing_at_hand = false, s.store.misses = 1; }), 2},
+      {"a batch of two rows, two threads", with(small(2, 2, 2, 1), [](Scenario& s) { s.setup.window = 3; }), 2},
       {"documents", with(small(3, 2, 2, 2), [](Scenario& s) { s.setup.window = 0; }), 2},
       {"a fetch of two batches", with(small(4, 2, 2, 2), [](Scenario& s) { s.setup.fetch = 4; }), 2},
       {"two fetches, little memory",
