@@ -8,11 +8,6 @@
 #include <utility>
 #include <vector>
 
-#if defined(__SANITIZE_ADDRESS__)
-#include <sanitizer/asan_interface.h>
-#include <sanitizer/common_interface_defs.h>
-#endif
-
 namespace penstock::schedules {
 namespace {
 
@@ -38,8 +33,7 @@ std::byte* take_stack() {
   return static_cast<std::byte*>(mapped);
 }
 
-Fiber* left = nullptr;     // the last switch was from this fiber …
-Fiber* entered = nullptr;  // … to this one
+Fiber* entered = nullptr;  // by the last switch
 
 }  // namespace
 
@@ -57,15 +51,10 @@ Fiber::Fiber(std::function<void()> body) : body_(std::move(body)), stack_(take_s
   context_.uc_stack.ss_size = kStackBytes - kGuardBytes;
   context_.uc_link = nullptr;
   ::makecontext(&context_, &Fiber::begin, 0);
-  bottom_ = context_.uc_stack.ss_sp;
-  bytes_ = context_.uc_stack.ss_size;
 }
 
 Fiber::~Fiber() {
   if (stack_ == nullptr) return;
-#if defined(__SANITIZE_ADDRESS__)
-  __asan_unpoison_memory_region(stack_ + kGuardBytes, kStackBytes - kGuardBytes);
-#endif
   idle_stacks().push_back(stack_);
 }
 
@@ -86,24 +75,7 @@ void Fiber::restore(const Exceptions& kept) noexcept {
 
 void Fiber::after_switch() noexcept {
   restore(exceptions_);
-#if defined(__SANITIZE_ADDRESS__)
-  __sanitizer_finish_switch_fiber(fake_stack_, &left->bottom_, &left->bytes_);
-#endif
 }
-
-// AddressSanitizer knows swapcontext(), but takes _longjmp() for a way to leave functions of one stack.
-#if defined(__SANITIZE_ADDRESS__)
-
-void Fiber::switch_to(Fiber& other) {
-  save(exceptions_);
-  left = this;
-  entered = &other;
-  __sanitizer_start_switch_fiber(&fake_stack_, other.bottom_, other.bytes_);
-  ::swapcontext(&context_, &other.context_);
-  after_switch();
-}
-
-#else
 
 void Fiber::enter() {
   if (!has_begun_ && stack_ != nullptr) {
@@ -116,12 +88,9 @@ void Fiber::enter() {
 // No local variable: _setjmp() returns twice.
 void Fiber::switch_to(Fiber& other) {
   save(exceptions_);
-  left = this;
   entered = &other;
   if (::_setjmp(next_) == 0) other.enter();
   after_switch();
 }
-
-#endif
 
 }  // namespace penstock::schedules

@@ -40,10 +40,6 @@ class Fiber {
   jmp_buf next_{};        // from which it goes on: without the system call of swapcontext()
   bool has_begun_ = false;
   Exceptions exceptions_;
-  // AddressSanitizer's: its stack, and what it keeps for it.
-  const void* bottom_ = nullptr;
-  std::size_t bytes_ = 0;
-  void* fake_stack_ = nullptr;
 };
 
 }  // namespace penstock::schedules
