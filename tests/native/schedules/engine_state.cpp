@@ -6,12 +6,11 @@
 namespace penstock::schedules {
 namespace {
 
-// Whether the reader's thread waits at a channel that can be woken, and none has as many requests as it wants. Where it
-// waits for several channels, each in turn, it does so for a millisecond at most.
+// Whether the reader's thread waits at a channel that can be woken, and has fewer requests than that wants. Where it has
+// several channels it may wait for each in turn, for a millisecond at most.
 bool could_take_more(RowReader& reader, const Scheduler& scheduler) {
   const auto& lanes = reader.lanes_.lanes_;
-  const auto waits = [](const auto& lane) { return lane->under_way > 0; };
-  if (reader.is_busy() || std::count_if(lanes.begin(), lanes.end(), waits) > 1) return false;
+  if (reader.is_busy() || lanes.size() > 1) return false;
   for (const auto& lane : lanes) {
     if (lane->depth <= 1) return false;
     for (const auto& thread : scheduler.threads()) {
