@@ -143,7 +143,9 @@ std::size_t DepthFirst::turn(std::span<const Turn> turns) {
     if (depth_ < replayed_.size()) node.at = replayed_[depth_];
     path_.push_back(std::move(node));
   }
-  return follow(path_[depth_++]);
+  Node& node = path_[depth_++];
+  for (std::size_t i = 0; i < node.count; ++i) node.turns[i] = turns[node.given[i]];  // objects lie elsewhere this time
+  return follow(node);
 }
 
 std::size_t DepthFirst::pick(std::size_t count) {

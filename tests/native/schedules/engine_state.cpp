@@ -6,8 +6,8 @@
 namespace penstock::schedules {
 namespace {
 
-// Whether the reader's thread waits at a channel that can be woken, and has fewer requests than that wants. Where it has
-// several channels it may wait for each in turn, for a millisecond at most.
+// Whether the reader's thread waits at a channel that can be woken, and has fewer requests than that wants. Where it
+// has several channels it may wait for each in turn, for a millisecond at most.
 bool could_take_more(RowReader& reader, const Scheduler& scheduler) {
   const auto& lanes = reader.lanes_.lanes_;
   if (reader.is_busy() || lanes.size() > 1) return false;
