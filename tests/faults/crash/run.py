@@ -68,6 +68,16 @@ def table(founds: list[Found]) -> str:
     return "\n".join([*lines, f"| all | {calls:,} | {states:,} | {cells} | {wrong:,} |"]) + "\n"
 
 
+def tell(founds: list[Found], seconds: float, given: argparse.Namespace) -> None:
+    """Writes what is found so far."""
+    if given.markdown:
+        given.markdown.parent.mkdir(parents=True, exist_ok=True)
+        given.markdown.write_text(table(founds))
+    if given.json:
+        given.json.parent.mkdir(parents=True, exist_ok=True)
+        given.json.write_text(json.dumps({"seconds": seconds, "runs": [vars(each) for each in founds]}, indent=1))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", action="append", choices=SCENARIOS, help="these runs alone; may be repeated")
@@ -89,16 +99,9 @@ def main() -> int:
             print(f"{found.name}: {found.checked:,} states in {seconds:.0f} s, {found.outcomes}", file=sys.stderr)
             for number, text in found.problems:
                 print(f"  state {number}: {text}", file=sys.stderr)
-    seconds = time.monotonic() - begin
-    text = table(founds)
-    print(text)
-    print(f"{sum(each.checked for each in founds):,} states in {seconds:.0f} s")
-    if given.markdown:
-        given.markdown.parent.mkdir(parents=True, exist_ok=True)
-        given.markdown.write_text(text)
-    if given.json:
-        given.json.parent.mkdir(parents=True, exist_ok=True)
-        given.json.write_text(json.dumps({"seconds": seconds, "runs": [vars(each) for each in founds]}, indent=1))
+            tell(founds, time.monotonic() - begin, given)
+    print(table(founds))
+    print(f"{sum(each.checked for each in founds):,} states in {time.monotonic() - begin:.0f} s")
     return 1 if any(each.problems for each in founds) else 0
 
 
