@@ -13,8 +13,9 @@
 #include <sys/resource.h>
 
 #include <atomic>
+#include <cerrno>
 #include <memory>
-#include <optional>
+#include <system_error>
 #include <utility>
 
 namespace penstock {
@@ -35,6 +36,10 @@ void refuse_bounded_address_space() {
         with_commas(limit.rlim_cur));
 }
 
+bool passes(int error) {
+  return error == ENOMEM || error == EMFILE || error == ENFILE || error == EAGAIN || error == ETIMEDOUT;
+}
+
 }  // namespace
 
 // What stores of the same files share.
@@ -44,17 +49,15 @@ struct LocalStore::Files {
         direct(std::make_shared<ProcessFdCache>(max_open_files, Access::Direct, watches)),
         mapped(std::make_shared<ProcessFdCache>(max_open_files, Access::Mapped, watches)),
         changing(watches ? std::make_shared<Files>(max_open_files, false) : nullptr) {}
-  ~Files() { delete refusal_.load(std::memory_order_acquire); }
-  Files(const Files&) = delete;
-  Files& operator=(const Files&) = delete;
 
-  // Why there can be no ring, tried once. Without a lock, which a fork might leave held.
-  const std::optional<std::string>& ring_refusal() {
-    const std::optional<std::string>* known = refusal_.load(std::memory_order_acquire);
-    if (known != nullptr) return *known;
-    auto found = std::make_unique<const std::optional<std::string>>(Ring::refusal());
-    if (refusal_.compare_exchange_strong(known, found.get(), std::memory_order_acq_rel)) return *found.release();
-    return *known;
+  // The errno for which there can be no ring, 0 if there can. Tried once; who `asks_again` learns whether a want of
+  // memory or of a descriptor is over. Without a lock, which a fork might leave held.
+  int ring_refusal(bool asks_again) {
+    const int known = refusal_.load(std::memory_order_relaxed);
+    if (known != kNotTried && !(asks_again && passes(known))) return known;
+    const int found = Ring::refusal_number();
+    refusal_.store(found, std::memory_order_relaxed);
+    return found;
   }
 
   const std::shared_ptr<ProcessFdCache> buffered;
@@ -63,7 +66,8 @@ struct LocalStore::Files {
   const std::shared_ptr<Files> changing;  // those that are written while they are read; null of these
 
  private:
-  std::atomic<const std::optional<std::string>*> refusal_{nullptr};
+  static constexpr int kNotTried = -1;
+  std::atomic<int> refusal_{kNotTried};
 };
 
 LocalStore::LocalStore(std::size_t max_open_files)
@@ -87,11 +91,13 @@ Reader LocalStore::resolve() const {
     refuse_bounded_address_space();
     return reader_;
   }
-  const std::optional<std::string>& refusal = files_->ring_refusal();
-  if (!refusal) return reader_ == Reader::Auto ? Reader::Uring : reader_;
+  const int refusal = files_->ring_refusal(reader_ != Reader::Auto);
+  if (refusal == 0) return reader_ == Reader::Auto ? Reader::Uring : reader_;
   if (reader_ == Reader::Auto) return Reader::Pread;
-  raise(ErrorKind::InvalidArgument, "reader=\"{}\": io_uring is refused here ({}); use \"pread\" or \"auto\"",
-        reader_ == Reader::Uring ? "uring" : "direct", *refusal);
+  const char* const reader = reader_ == Reader::Uring ? "uring" : "direct";
+  if (passes(refusal)) raise_system(refusal, fmt::format("there is none now for reader=\"{}\"", reader), "io_uring");
+  raise(ErrorKind::InvalidArgument, "reader=\"{}\": io_uring is refused here ({}); use \"pread\" or \"auto\"", reader,
+        std::generic_category().message(refusal));
 }
 
 std::unique_ptr<Channel> LocalStore::open_channel(ChannelMode mode) {

@@ -56,6 +56,10 @@ int try_read() {
 
 }  // namespace
 
+int Ring::refusal_number() {
+  return try_read();
+}
+
 std::optional<std::string> Ring::refusal() {
   const int error = try_read();
   if (error == 0) return std::nullopt;

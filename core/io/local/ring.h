@@ -25,7 +25,9 @@ class Ring {
     int result = 0;  // bytes, or -errno
   };
 
-  /// Why this process cannot have a ring that reads: found out by a real read; none if it can.
+  /// The errno for which this process cannot have a ring that reads: found out by a real read; 0 if it can.
+  static int refusal_number();
+  /// The same in words; none if it can.
   static std::optional<std::string> refusal();
 
   /// `depth`: reads under way at most. Throws IoError if the kernel refuses.

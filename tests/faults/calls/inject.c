@@ -121,7 +121,7 @@ void inject_match(const char* calls, const char* end, int after) {
   snprintf(control->end, sizeof control->end, "%s", end);
   control->after = after;
 }
-// `cold`: nothing is in the page cache, as far as preadv2 tells; `reversed`: completions of io_uring come backwards.
+// `cold`: nothing is in the page cache, as far as preadv2 and io_uring tell; `reversed`: completions come backwards.
 void inject_ring(int cold, int reversed) {
   control->cold = cold;
   control->reversed = reversed;

@@ -63,6 +63,7 @@ static void look_at_reads(struct io_uring* ring) {
     const int how = step(kRing, "ring read", entry->fd, NULL, 0, NULL);
     if (how == kBeShort) make_short(entry);
     if (how > 0) make_fail(ring, entry, how);
+    if (how <= 0 && is_cold()) entry->flags |= IOSQE_ASYNC;  // by a thread of the kernel: it is to be waited for
   }
 }
 
