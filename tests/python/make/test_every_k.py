@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "faults" / "calls"))
 
 import every_k
 
-TRIALS = 5
+TRIALS = 4
 #: Whose workers take a second to start.
 SLOW = ("write, 3 workers", "import, 3 workers")
 
