@@ -193,7 +193,7 @@ VERBS = (
     "write", "write --resume", "write --overwrite", "Writer", "Writer, overwrite", "commit", "append", "combine",
     "shuffle", "shuffle, windows", "import", "convert", "annotate", "annotate, of metadata", "pack", "info", "show",
     "verify", "read: pread", "read: pread, all checks", "read: direct", "read: mmap", "read: uring", "cache, filled",
-    "cache, read", "write, 3 workers", "import, 3 workers",
+    "cache, read", "write, 3 threads", "import, 3 threads", "write, 3 processes",
 )  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import io
+import json
 import runpy
 import shutil
 import sys
@@ -60,7 +61,7 @@ class Verb:
         run: The call; what it gives, of verbs that make nothing.
         again: The next run, after one that failed; None: the same call.
         out: Name of what it makes; empty: nothing.
-        workers: Processes that do it.
+        workers: Threads or processes that do it.
         kept: Name of what may differ: a cache.
     """
 
@@ -78,6 +79,18 @@ class Verb:
 def put_ids(folder: Path) -> None:
     ids = np.random.default_rng(0).integers(0, 60_000, (48, 100)).tolist()
     (folder / "ids.jsonl").write_text("".join(f'{{"ids": {each}, "n": {len(each)}}}\n' for each in ids))
+
+
+def put_text(folder: Path) -> None:
+    """Beside a tokenizer that only processes share: the others have threads."""
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
+    words = [f"w{number}" for number in range(50)]
+    tokenizer = Tokenizer(models.WordLevel({word: number for number, word in enumerate(words)}, unk_token="w0"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.save(str(folder / "tokenizer.json"))
+    rows = [{"text": " ".join(words[number % 9 : number % 9 + 30])} for number in range(60)]
+    (folder / "text.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
 
 
 def put_tokens(folder: Path) -> None:
@@ -168,6 +181,10 @@ def resumed(put: Act, *words: str, workers: int = 1) -> Verb:
 
 WRITE = ("write", "{}/ids.jsonl", "--ids-column", "ids", "--dtype", "u2", "--metadata", "n", "--shard-size", "10000")
 TO = ("--out", "{}/out")
+WRITE_TEXT = (
+    "write", "{}/text.jsonl", "--tokenizer", "{}/tokenizer.json", "--tokenizer-engine", "tokenizers", "--shard-size",
+    "2500", *TO, "--workers", "3",
+)  # fmt: skip
 WRITE_ONE = (*WRITE, *TO, "--workers", "1")
 SHUFFLE = ("shuffle", "{}/in", *TO, "--seed", "3", "--shard-size", "900", "--memory", "262144")
 COMBINE = ("combine", "{}/one", "{}/two", *TO)
@@ -184,7 +201,8 @@ def replace_features(folder: Path) -> None:
 
 MAKING: dict[str, Verb] = {
     "write": resumed(put_ids, *WRITE_ONE),
-    "write, 3 workers": resumed(put_ids, *WRITE, *TO, "--workers", "3", workers=3),
+    "write, 3 threads": resumed(put_ids, *WRITE, *TO, "--workers", "3", workers=3),
+    "write, 3 processes": resumed(put_text, *WRITE_TEXT, workers=3),
     "write --resume": Verb(put_unfinished, of(*WRITE_ONE, "--resume")),
     "write --overwrite": Verb(after(put_old, put_ids), of(*WRITE_ONE, "--overwrite")),
     "Writer": Verb(lambda folder: None, write_features, unless_published(replace_features)),
@@ -195,7 +213,7 @@ MAKING: dict[str, Verb] = {
     "shuffle": resumed(put_dataset, *SHUFFLE, "--documents"),
     "shuffle, windows": resumed(put_dataset, *SHUFFLE, "--window", "40"),
     "import": resumed(put_tokens, *IMPORT),
-    "import, 3 workers": resumed(put_tokens, *IMPORT, "--workers", "3", workers=3),
+    "import, 3 threads": resumed(put_tokens, *IMPORT, "--workers", "3", workers=3),
     "convert": resumed(put_dataset, "convert", "{}/in", "--layout", "ids", *TO),
     "annotate": Verb(put_scores, of("annotate", "{}/out", "other={}/scores.npy")),
     "annotate, of metadata": Verb(put_scores, of("annotate", "{}/out", "--from-metadata", "n:i4")),

@@ -15,7 +15,7 @@ import every_k
 
 TRIALS = 4
 #: Whose workers take a second to start.
-SLOW = ("write, 3 workers", "import, 3 workers")
+SLOW = ("write, 3 processes",)
 
 
 @pytest.fixture(scope="module")

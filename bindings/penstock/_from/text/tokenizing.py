@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 import numpy as np
 
 from penstock import _native
+from penstock._base.errors import IoError
 from penstock._from.engines.choosing import engine_of
 from penstock._from.engines.engine import REFERENCE, EngineError, Ids
 from penstock._from.text.token_names import instead_of, instead_of_file, note_on_digits
@@ -117,8 +118,10 @@ class DocumentTokenizer:
 
         try:
             data = Path(file).expanduser().read_bytes()
-        except OSError as error:
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError) as error:
             raise UsageError(f"--tokenizer {file}: {error.strerror}{instead_of_file(file)}") from error
+        except OSError as error:  # of the system, and not of how it is used
+            raise IoError(error.errno, f"--tokenizer {file}: {error.strerror}", file) from error
         try:
             tokenizer = tokenizers.Tokenizer.from_str(data.decode("utf-8"))
         except Exception as error:  # the library raises Exception itself
