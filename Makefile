@@ -121,8 +121,9 @@ faults: build  ## the table of docs/reliability.md: damaged and hostile files, k
 	python tests/faults/crash/run.py --json build/crash.json --markdown build/crash.md
 	python tests/faults/limits/run.py --json build/limits.json --markdown build/limits.md
 
-soak: build  ## a million schedules of the engine's threads, and up to 50,000 of each small case
-	build/release/tests/native/schedules/penstock_schedules_tests --schedules=1000000 --small=50000 --json=build/schedules.json
+soak: build  ## schedules of the engine's threads, full rate, loaders of every store, resumes, signals (2 hours; goes on where it stopped; ONLY=schedules, rate, loaders, resumes or signals)
+	$(if $(filter-out schedules,$(ONLY)),,build/release/tests/native/schedules/penstock_schedules_tests --schedules=1000000 --small=50000 --json=build/schedules.json)
+	$(if $(filter schedules,$(ONLY)),,python tests/soak/soak.py $(if $(ONLY),--only $(ONLY)))
 
 mutations: build  ## 74 bugs, one after the other, each against its room's tests (about 50 minutes; goes on where it stopped)
 	python tests/mutations/run.py

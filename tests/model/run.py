@@ -54,11 +54,12 @@ def named(kinds: set[str], first: int, count: int) -> Iterator[tuple[str, int, C
         yield from ((f"random {number}", number, case) for number, case in choice.at_random(first, count))
 
 
-def trouble(books: Library, case: Case, seed: int) -> tuple[int, str]:
+def trouble(books: Library, case: Case, seed: int, legs: int = 2) -> tuple[int, str]:
     """Batches that were compared, and what was wrong, in words; "" where nothing was."""
+    signal.signal(signal.SIGALRM, _hung)
     signal.setitimer(signal.ITIMER_REAL, _LIMIT_S)
     try:
-        return run_case(books, case, seed), ""
+        return run_case(books, case, seed, legs), ""
     except Exception as error:
         where = traceback.extract_tb(error.__traceback__)[-1]
         return 0, f"{type(error).__name__}: {error} ({Path(where.filename).name}:{where.lineno})"
@@ -90,11 +91,11 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--first", type=int, default=0, metavar="K", help="number of the first random case")
     parser.add_argument("--only", choices=("pair", "refusal", "random"), help="these alone")
     parser.add_argument("--case", metavar="NAME", help="one case, such as 'pair 17'")
+    parser.add_argument("--legs", type=int, default=2, help="runs of each case, the later ones resumed")
     parser.add_argument("--shrink", action="store_true", help="failing cases with as few dimensions as fail")
     parser.add_argument("--most", type=int, default=20, help="failing cases after which it stops")
     parser.add_argument("--json", type=Path, help="counts, for scripts")
     given = parser.parse_args(arguments)
-    signal.signal(signal.SIGALRM, _hung)
     kinds = {given.only} if given.only else {"pair", "refusal", "random"}
     cases: Iterator[tuple[str, int, Case]] = named(kinds, given.first, given.random)
     if given.case:
@@ -107,7 +108,7 @@ def main(arguments: list[str]) -> int:
     begun = time.monotonic()
     with library() as books:
         for name, seed, case in cases:
-            batches, wrong = trouble(books, case, seed)
+            batches, wrong = trouble(books, case, seed, given.legs)
             counts[name.split()[0]] += 1
             counts["batches"] += batches
             if wrong:

@@ -29,12 +29,13 @@ MOST_STEPS = 5  # of each leg
 class Run:
     """One case, number `seed`."""
 
-    def __init__(self, library: Library, case: Case, seed: int) -> None:
+    def __init__(self, library: Library, case: Case, seed: int, legs: int = 2) -> None:
         self.case, self.chance = case, random.Random(seed)
         self.seed = self.chance.choice([0, 1, 7, (1 << 64) - 1])
         self.rows = ROWS[case["uneven"]]
         self.job = make_job(library, case, self.seed, self.rows)
         self.raised = False
+        self.legs = legs
         self._jobs: dict[tuple[tuple[int, int], ...], penstock.Job] = {}
         self.costs = self._given_costs()
 
@@ -162,7 +163,7 @@ class Run:
         """
         compare_view(self.job, self.case, self.chance)
         growths = {"none": 0, "once": 1, "twice": 2}[self.case["growth"]]
-        legs = max(2, growths + 1)
+        legs = max(self.legs, growths + 1)
         state, position, compared = None, 0, 0
         for leg in range(legs):
             if 0 < leg <= growths and isinstance(self.job, ViewJob):
@@ -429,15 +430,15 @@ def _refused_as_empty(view: penstock.View) -> int:
     raise Difference(f"not refused: {view!r}")
 
 
-def run_case(library: Library, case: Case, seed: int) -> int:
-    """Batches that were compared; 0 of a case that is refused, as it must be.
+def run_case(library: Library, case: Case, seed: int, legs: int = 2) -> int:
+    """Batches that were compared; 0 of a case that is refused, as it must be. Between legs it is resumed.
 
     Raises:
         Difference: something is not as the model has it.
     """
     rules = broken(case)
     try:
-        run = Run(library, case, seed)
+        run = Run(library, case, seed, legs)
         if not rules:
             return run.run()
         Leg(run, run.shape(True), None, 0).close()

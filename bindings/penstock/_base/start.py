@@ -1,10 +1,11 @@
-"""The first thing that the command line imports: Ctrl-C ends it in one line while the rest is being imported."""
+"""The first thing that the command line imports: Ctrl-C and SIGTERM end it in one line, from the first import on."""
 
 import os
 import signal
 import sys
 
-_INTERRUPTED = 130
+_INTERRUPTED, _TERMINATED = 130, 143
+_by: list[int] = []  # the signal that ended it
 
 
 def _is_command() -> bool:
@@ -23,21 +24,37 @@ def _is_command() -> bool:
 def _end(number: int, frame: object) -> None:
     # Not by an exception: extension modules make others of it.
     os.write(2, b"penstock: interrupted\n")
-    os._exit(_INTERRUPTED)
+    os._exit(_TERMINATED if number == signal.SIGTERM else _INTERRUPTED)
+
+
+def _stop(number: int, frame: object) -> None:
+    """SIGTERM is Ctrl-C, once: what a scheduler ends says what it kept, and removes its temporary files."""
+    signal.signal(number, signal.SIG_DFL)
+    _by.append(number)
+    raise KeyboardInterrupt
 
 
 def _begin() -> None:
     try:
-        if _is_command() and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-            signal.signal(signal.SIGINT, _end)
+        if not _is_command():
+            return
+        for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_DFL)):
+            if signal.getsignal(number) is usual:
+                signal.signal(number, _end)
     except (AttributeError, IndexError, OSError, ValueError):  # an embedded interpreter; no main thread
         return
 
 
 def imported() -> None:
-    """From here on Ctrl-C is a KeyboardInterrupt again."""
-    if signal.getsignal(signal.SIGINT) is _end:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    """From here on Ctrl-C is a KeyboardInterrupt again, and SIGTERM too."""
+    for number, then in ((signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, _stop)):
+        if signal.getsignal(number) is _end:
+            signal.signal(number, then)
+
+
+def interrupted_code() -> int:
+    """The exit code of what was interrupted."""
+    return _TERMINATED if signal.SIGTERM in _by else _INTERRUPTED
 
 
 _begin()

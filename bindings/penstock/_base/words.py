@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 NO_MEMORY = "no memory is left"
+NO_NEW_THREAD = "can't start new thread"  # Python's words
 NO_THREAD = "no memory or no thread is left (ulimit -v, ulimit -u)"
 
 

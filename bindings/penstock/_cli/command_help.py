@@ -31,6 +31,7 @@ EXIT_CODES = (
     ("1", "Something is wrong with the data or the system; with verify: a problem was found."),
     ("2", "Wrong use."),
     ("130", "Interrupted."),
+    ("143", "Interrupted by SIGTERM."),
 )
 
 _NAMES = 22  # columns for names of options; longer ones have a line of their own

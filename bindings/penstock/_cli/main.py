@@ -16,7 +16,7 @@ import click
 from penstock._base import start as _start
 from penstock._base.errors import shortened
 from penstock._base.extras import install_for
-from penstock._base.words import NO_MEMORY, NO_THREAD, escaped
+from penstock._base.words import NO_MEMORY, NO_NEW_THREAD, NO_THREAD, escaped
 from penstock._cli.command_help import ENVIRONMENT, EXIT_CODES, MAIN, Helped, record_of, write_sections
 from penstock._cli.nearest import did_you_mean
 from penstock._cli.output import OutputError
@@ -24,8 +24,6 @@ from penstock._cli.output import OutputError
 EXIT_OK = 0
 EXIT_ERROR = 1
 EXIT_USAGE = 2
-EXIT_INTERRUPTED = 130
-_NO_NEW_THREAD = "can't start new thread"  # Python's words
 
 _COMMANDS = {
     "Make datasets": {
@@ -143,7 +141,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (KeyboardInterrupt, click.Abort) as error:
         # Ctrl-C between a writer's making and its `with`: the line below says all that there is to say.
         warnings.filterwarnings("ignore", "(?s).*it was never closed", RuntimeWarning)
-        return _report(given, str(error) or "interrupted", EXIT_INTERRUPTED)
+        return _report(given, str(error) or "interrupted", _start.interrupted_code())
     except BrokenPipeError:
         # The reader of our output is gone, as in `penstock show … | head`: the rest is dropped.
         _drop_output()
@@ -175,7 +173,7 @@ def _classified(error: Exception) -> tuple[str, int]:
     expected = (OutputError, errors.InputError, errors.WorkerError, penstock.Error, OSError, MemoryError)
     if isinstance(error, expected):
         return str(error) or (NO_MEMORY if isinstance(error, MemoryError) else type(error).__name__), EXIT_ERROR
-    if isinstance(error, RuntimeError) and str(error) == _NO_NEW_THREAD:
+    if isinstance(error, RuntimeError) and str(error) == NO_NEW_THREAD:
         return f"no thread can be started: {NO_THREAD}", EXIT_ERROR
     if isinstance(error, ModuleNotFoundError):
         said = str(error) if "pip install" in str(error) else ""

@@ -14,6 +14,7 @@ from penstock._make.base_recipe import BaseRecipe
 from penstock._make.place import Made
 from penstock._make.run import Run, Written
 from penstock._make.shard_work import LookWork
+from penstock._make.threads import starting
 
 if TYPE_CHECKING:
     from penstock._make.shard_folder import ShardFolder
@@ -164,12 +165,12 @@ class _Sink:
         """Ends the shard; it is synced while the next one begins."""
         writer = self._writer
         assert writer is not None
-        self._wait()  # may raise: `close` then gives up this shard
-        self._writer = None
+        self._wait()  # may raise, as what follows may: `close` then gives up this shard
         writer.set_task(task)
+        with starting():
+            self._syncing = self._executor.submit(writer.commit)
+        self._writer, self._ending = None, writer
         self._shards.made(self._number, task)
-        self._ending = writer
-        self._syncing = self._executor.submit(writer.commit)
         return Made(self._number, task, writer.records, writer.documents)
 
     def stop_uploading(self) -> None:

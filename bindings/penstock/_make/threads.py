@@ -5,10 +5,11 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
-from penstock._base.words import NO_MEMORY, NO_THREAD
+from penstock._base.words import NO_MEMORY, NO_NEW_THREAD, NO_THREAD
 from penstock._make.errors import WorkerError
 from penstock._make.pools import InOrder, Work, answer
 
@@ -32,16 +33,19 @@ def check_stopped() -> None:
         raise StoppedError
 
 
-def start(thread: threading.Thread) -> None:
-    """Starts it.
+@contextmanager
+def starting() -> Iterator[None]:
+    """Around what starts threads.
 
     Raises:
-        WorkerError: There is no memory for it, or the process may have no more threads.
+        WorkerError: There is no memory for one, or the process may have no more.
     """
     try:
-        thread.start()
+        yield
     except RuntimeError as error:
-        raise WorkerError(f"{thread.name} cannot be started: {NO_THREAD}; use fewer --workers") from error
+        if str(error) != NO_NEW_THREAD:
+            raise
+        raise WorkerError(f"no thread can be started: {NO_THREAD}; use fewer --workers") from error
 
 
 class ThreadPool(InOrder):
@@ -78,7 +82,8 @@ class ThreadPool(InOrder):
             name = f"penstock-worker-{len(self._threads)}"
             # A process that ends does not wait for one.
             thread = threading.Thread(target=self._run, args=(not self._threads,), name=name, daemon=True)
-            start(thread)
+            with starting():
+                thread.start()
             self._threads.append(thread)
         self._items.put((self._sent, item))
         self._sent += 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import queue
+import sys
 import threading
 from contextlib import suppress
 from multiprocessing import connection, current_process, get_context
@@ -126,7 +127,16 @@ class WorkerPool(InOrder):
                 self._connections[index].recv()
                 self._ready.add(index)
         imported = index in self._ready or (process.exitcode or 0) < 0
-        raise WorkerError(words if imported else f"{words} before it was ready: {GUARD}")
+        why = "it says above why" if _is_command() else GUARD
+        raise WorkerError(words if imported else f"{words} before it was ready: {why}")
+
+
+def _is_command() -> bool:
+    """True where workers import penstock's own command, which has a guard."""
+    main = sys.modules.get("__main__")
+    spec = getattr(main, "__spec__", None)
+    name: str = spec.name if spec else getattr(main, "__file__", None) or ""
+    return name.rpartition("/")[2].startswith("penstock")
 
 
 def _run_worker(pipe: Connection, work: Work) -> None:

@@ -181,10 +181,11 @@ class Bench:
         if ended.code == 0:
             self._check_whole(verb, out, ended)
             return "done"
-        self._check_published(verb, out)
+        self.check_published(verb, out)
+        if ended.code in (-signal.SIGABRT, 127) and _OF_GLIBC in ended.said:
+            return "killed"
         if ended.code < 0:
-            is_glibc = ended.code == -signal.SIGABRT and _OF_GLIBC in ended.said
-            if -ended.code not in ends and not is_glibc:
+            if -ended.code not in ends:
                 raise WrongError(f"ended by {signal.Signals(-ended.code).name}: {ended.said[-500:]}")
             return "killed"
         lines = ended.said.strip().splitlines() or [""]
@@ -233,7 +234,7 @@ class Bench:
         if verb.line.startswith("read") and ended.said and ended.said != self._said[verb.name]:
             raise WrongError(f"other batches than those of a run without limits: {ended.said[-500:]}")
 
-    def _check_published(self, verb: Verb, out: Path) -> None:
+    def check_published(self, verb: Verb, out: Path) -> None:
         """The old dataset, the new one, or none, and it is whole."""
         if verb.makes == "files":
             there = _made(verb, out)

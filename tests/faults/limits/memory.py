@@ -18,7 +18,7 @@ from verbs import Verb
 LIMITS = 16
 _SECONDS = 120.0  # pages of files are written and read again and again
 # Other libraries say it in their own words, or end the worker.
-_CAUSES = "[Mm]emory|cannot be started|[Aa]llocate|address space|map segment|SIGKILL|SIGABRT"
+_CAUSES = "[Mm]emory|cannot be started|[Aa]llocate|address space|map segment|SIGKILL|SIGABRT|before it was ready"
 _GROUPS = Path("/sys/fs/cgroup")
 
 

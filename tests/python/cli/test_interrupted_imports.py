@@ -1,8 +1,9 @@
-"""Ctrl-C in the command's first second, while it imports: one line and 130. Each needs a process of its own."""
+"""Ctrl-C and SIGTERM in the command's first second, while it imports: one line, and 130 or 143."""
 
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +16,7 @@ class Interrupts:
     def find_spec(self, name, path=None, target=None):
         if name == os.environ["INTERRUPT_AT"]:
             sys.meta_path.remove(self)
-            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), int(os.environ["INTERRUPT_BY"]))
 sys.meta_path.insert(0, Interrupts())
 """
 MINE = """
@@ -28,9 +29,9 @@ except KeyboardInterrupt:
 """
 
 
-def interrupted(tmp_path: Path, at: str, *command: str) -> tuple[int, str, str]:
+def interrupted(tmp_path: Path, at: str, *command: str, by: int = signal.SIGINT) -> tuple[int, str, str]:
     (tmp_path / "sitecustomize.py").write_text(HOOK)
-    environment = dict(os.environ, PYTHONPATH=str(tmp_path), INTERRUPT_AT=at)
+    environment = dict(os.environ, PYTHONPATH=str(tmp_path), INTERRUPT_AT=at, INTERRUPT_BY=str(int(by)))
     done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout, done.stderr
 
@@ -46,12 +47,14 @@ def interrupted(tmp_path: Path, at: str, *command: str) -> tuple[int, str, str]:
         ("script", "penstock._cli.info"),
     ],
 )
-def test_ctrl_c_during_imports_is_one_line_and_130(tmp_path: Path, how: str, at: str) -> None:
+@pytest.mark.parametrize(("by", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_ctrl_c_during_imports_is_one_line_and_130(tmp_path: Path, how: str, at: str, by: int, code: int) -> None:
     script = Path(sys.executable).parent / "penstock"
     if how == "script" and not script.exists():
         pytest.skip("penstock is not installed as a command")
     command = [sys.executable, "-m", "penstock"] if how == "-m" else [str(script)]
-    assert interrupted(tmp_path, at, *command, "info", str(tmp_path)) == (130, "", "penstock: interrupted\n")
+    given = [*command, "info", str(tmp_path)]
+    assert interrupted(tmp_path, at, *given, by=by) == (code, "", "penstock: interrupted\n")
 
 
 @pytest.mark.parametrize(("name", "at"), [("train.py", "penstock._load.job"), ("train.py", ""), ("penstock", "")])

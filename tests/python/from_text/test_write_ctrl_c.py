@@ -20,11 +20,11 @@ from penstock._from.engines.engine import Ids
 from penstock._from.engines.pieces import Pieces
 
 
-def interrupted(process: subprocess.Popen[str]) -> str:
-    """Ends it by Ctrl-C: it says one line, soon."""
-    process.send_signal(signal.SIGINT)
+def interrupted(process: subprocess.Popen[str], by: signal.Signals = signal.SIGINT) -> str:
+    """Ends it by Ctrl-C, or by SIGTERM: it says one line, soon."""
+    process.send_signal(by)
     error = process.communicate(timeout=20)[1]
-    assert process.returncode == 130, error
+    assert process.returncode == 128 + by, error
     assert error.count("\n") == 1 and "Traceback" not in error, error
     return error
 
@@ -68,7 +68,8 @@ def test_ctrl_c_while_shards_are_made(
     process = start(*command(text, out, tokenizer_file, engine))
     with process:
         until(lambda: (out / f"{shard:05}").exists(), process)
-        assert "go on with --resume" in interrupted(process)
+        by = signal.SIGTERM if shard else signal.SIGINT
+        assert "go on with --resume" in interrupted(process, by)
     assert_goes_on(text, out, tokenizer_file, engine, made[engine])
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from typing import Any, Generic, TypeVar
 
-from penstock._make.threads import start
+from penstock._make.threads import starting
 
 _T = TypeVar("_T")
 
@@ -109,7 +109,8 @@ class Ahead(Generic[_T]):
             name = f"penstock-ahead-{len(self._threads)}"
             # A process that ends does not wait for one.
             thread = threading.Thread(target=self._run, name=name, daemon=True)
-            start(thread)
+            with starting():
+                thread.start()
             self._threads.append(thread)
 
     def _run(self) -> None:
