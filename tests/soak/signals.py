@@ -17,7 +17,7 @@ from verbs import VERBS, Verb
 
 MOMENTS = 200
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
-_SECONDS = 60.0
+_SECONDS = 300.0
 
 
 def _looks(name: str, line: str) -> Verb:

@@ -30,7 +30,7 @@ JUMPS = {
 BEGINS = {"since a second": None, "since 95 years": 3_000_000_000}
 CHANGES = {"a file that changes 6 h ago": -6 * HOUR, "a file that changes in 6 h": 6 * HOUR}
 _EVERY_MS = 40
-_SECONDS = 90.0
+_SECONDS = 300.0
 
 
 class Clock:

@@ -8,7 +8,7 @@ import signal
 from typing import Any
 
 import passed_on
-from bench import Bench, NotHereError
+from bench import SECONDS, Bench, NotHereError
 from matter import Tried, check_mounts
 from passed_on import Served
 from verbs import Verb
@@ -64,7 +64,7 @@ class Far:
                 out = bench.begin(verb, place)
                 seconds = self._hangs_s if what == passed_on.HANG else _SLOW_S
                 served.tell(what, self._calls[verb.name] * share // _SHARES, seconds)
-                ended = bench.run(verb, out, seconds=60 + self._hangs_s)
+                ended = bench.run(verb, out, seconds=SECONDS + self._hangs_s)
                 served.tell(0, 0)
                 if what in (passed_on.SLOW, passed_on.HANG):
                     outcome = bench.judge(verb, out, ended, "$^")  # no error is right

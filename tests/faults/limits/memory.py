@@ -16,7 +16,7 @@ from matter import Tried, spread
 from verbs import Verb
 
 LIMITS = 16
-_SECONDS = 120.0  # pages of files are written and read again and again
+_SECONDS = 300.0  # pages of files are written and read again and again
 # Other libraries say it in their own words, or end the worker.
 _CAUSES = "[Mm]emory|cannot be started|[Aa]llocate|address space|map segment|SIGKILL|SIGABRT|before it was ready"
 _GROUPS = Path("/sys/fs/cgroup")

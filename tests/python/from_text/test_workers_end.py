@@ -61,7 +61,7 @@ class Run:
         self.process.send_signal(number)
         assert self.process.stdin is not None
         code = self.process.wait(20)
-        assert code in (-number, 130), code
+        assert code in (-number, 128 + number), code
         last = time.monotonic() + LEFT
         while (left := self.others()) and time.monotonic() < last:
             time.sleep(0.01)

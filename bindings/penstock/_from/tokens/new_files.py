@@ -39,12 +39,14 @@ class NewFiles:
             refuse_existing(path)
         self._partial = {path: unfinished(path) for path in paths}
         self._open: dict[str, BinaryIO] = {}
+        self._made: list[str] = []  # unfinished names of files that are there
 
     def open(self, path: str) -> BinaryIO:
         """A file that gets the name `path`."""
         if not Path(path).parent.exists():
             Path(path).parent.mkdir(parents=True)
         self._open[path] = Path(self._partial[path]).open("x+b", buffering=_BUFFER)  # noqa: SIM115 - __exit__ closes it
+        self._made.append(self._partial[path])
         return self._open[path]
 
     def __enter__(self) -> NewFiles:
@@ -60,12 +62,13 @@ class NewFiles:
                 elif isinstance(error, OSError) and not isinstance(error, Error):
                     raise error
         finally:
-            for path, file in self._open.items():
-                # Memory may be what it is out of: each file is removed whatever became of another.
+            # Memory may be what it is out of: buffers are freed first, and names are at hand.
+            while self._open:
                 with suppress(OSError, MemoryError):
-                    file.close()
+                    self._open.popitem()[1].close()
+            for partial in self._made:
                 with suppress(OSError, MemoryError):
-                    os.unlink(self._partial[path])  # noqa: PTH108 - a Path takes more memory
+                    os.unlink(partial)  # noqa: PTH108 - a Path takes more memory
 
     def _publish(self) -> None:
         for file in self._open.values():
