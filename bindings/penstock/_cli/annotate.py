@@ -119,6 +119,7 @@ def _described(column: Any) -> str:
 def _of_file(text: str) -> tuple[str, Any]:
     import numpy as np
 
+    from penstock._base.errors import IoError
     from penstock._make.errors import InputError
     from penstock._places.paths import local_path
 
@@ -129,6 +130,8 @@ def _of_file(text: str) -> tuple[str, Any]:
         return name, np.load(local_path(file), mmap_mode="r")
     except FileNotFoundError:
         raise click.UsageError(f"{file}: there is no such file") from None
+    except OSError as error:
+        raise IoError(error.errno, f"{file}: {error.strerror or error}", file) from error
     except (ValueError, EOFError) as error:
         raise InputError(f"{file}: not an array that numpy.save wrote: {error}") from None
 
