@@ -10,7 +10,7 @@
 namespace penstock::fuzz {
 namespace {
 
-constexpr std::size_t kMostReason = 1000;
+constexpr std::size_t kMostReason = 2000;
 
 bool is_what_was_wanted(const Reply& reply, const Wanted& wanted) {
   if (reply.status != 206 || !reply.range) return false;
@@ -28,7 +28,7 @@ bool judge_all(const Reply& reply) {
   bool some = false;
   for (const Wanted& wanted : kWanted) {
     const Judgement judgement = judge(reply, wanted);
-    require(judgement.reason.size() <= kMostReason, "a reason of more than 1,000 characters");
+    require(judgement.reason.size() <= kMostReason, "a reason of more than 2,000 characters");
     require((judgement.worth == Worth::Good) == judgement.reason.empty(), "a reason for what is good, or none");
     if (judgement.worth != Worth::Good) continue;
     require(is_what_was_wanted(reply, wanted), "a reply that is not what was wanted is good");

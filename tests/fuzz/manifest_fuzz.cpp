@@ -35,6 +35,13 @@ std::optional<layout::Manifest> parse(const std::string& body, std::string& erro
   }
 }
 
+void check_names(const layout::Manifest& manifest) {
+  for (const layout::ShardInfo& shard : manifest.shards) {
+    require(!shard.name.empty() && shard.name[0] != '.' && shard.name.find('/') == std::string::npos,
+            "a shard outside of its dataset");
+  }
+}
+
 void check_prints(const layout::Manifest& manifest) {
   accepts([&] {
     const std::string printed = layout::write_manifest(manifest);
@@ -69,6 +76,7 @@ bool manifest(Input input) {
     }
   }
   if (found) {
+    check_names(*found);
     check_prints(*found);
     open(body, input.size());
   }

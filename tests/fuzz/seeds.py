@@ -170,6 +170,20 @@ def http_reply() -> Iterator[bytes]:
     yield b"HTTP/1.1 503 Slow Down\nRetry-After: 12\n\0Accept: text/plain"
 
 
+def http_server() -> Iterator[bytes]:
+    body = bytes(range(100))
+    ranged = b"HTTP/1.1 206 Partial\r\nContent-Range: bytes 0-99/1234\r\nContent-Length: 100\r\nETag: x\r\n\r\n" + body
+    chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2;x=y\r\nde\r\n0\r\nA: b\r\n\r\n"
+    for choice in range(4):
+        yield bytes([choice]) + (chunked if choice == 2 else ranged)
+    yield b"\2HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabcde"
+    yield b"\1HTTP/1.1 206 P\r\nContent-Range: bytes 0-0/1234\r\nContent-Length: 1\r\n\r\na"
+    yield b"\1HTTP/1.1 302 Found\r\nLocation: /g\r\nContent-Length: 0\r\n\r\n"
+    yield b"\0HTTP/1.1 100 Continue\r\n\r\n" + ranged
+    yield b"\0HTTP/1.1 416 Range\r\nContent-Range: bytes */0\r\n\r\n"
+    yield b"\3HTTP/1.1 404 None\r\nContent-Length: 31\r\n\r\n<Error><Code>NoSuchBucket</Code>"
+
+
 def _crc32c(data: bytes) -> int:
     crc = 0xFFFFFFFF
     for byte in data:
@@ -208,6 +222,7 @@ TARGETS: dict[str, Callable[[], Iterator[bytes]]] = {
     "directory": directory,
     "ds_index": ds_index,
     "http_reply": http_reply,
+    "http_server": http_server,
     "index": index,
     "json_lines": json_lines,
     "litdata": litdata,

@@ -15,6 +15,7 @@ constexpr Target kTargets[] = {
     {"directory", directory, false},
     {"ds_index", ds_index, false},
     {"http_reply", http_reply, false},
+    {"http_server", http_server, false},
     {"index", index, false},
     {"json_lines", json_lines, true},
     {"litdata", litdata, true},

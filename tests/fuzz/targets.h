@@ -63,6 +63,7 @@ bool condition(Input input);
 bool directory(Input input);
 bool ds_index(Input input);
 bool http_reply(Input input);
+bool http_server(Input input);
 bool index(Input input);
 bool json_lines(Input input);
 bool litdata(Input input);

@@ -52,7 +52,7 @@ class ParquetInput:
         self._source = source
         self._skips = skips
         self._done_rows = 0
-        self._arrow_error: type[Exception] = pyarrow.ArrowException
+        self._errors = (pyarrow.ArrowException, OSError, UnicodeDecodeError)  # the last of columns' names
         try:
             place: Any = source.path
             if isinstance(place, FarFile):
@@ -60,7 +60,7 @@ class ParquetInput:
             self._file: Any = pyarrow.parquet.ParquetFile(place)
         except Error as error:
             raise InputError(str(error)) from error
-        except (pyarrow.ArrowException, OSError) as error:
+        except self._errors as error:
             raise self._broken(error, "not a Parquet file that can be read") from error
         self._binary = pyarrow.binary()
         self._types = pyarrow.types
@@ -129,7 +129,7 @@ class ParquetInput:
                     self._done_rows += len(rows)
             except Error:
                 raise
-            except (self._arrow_error, OSError) as error:
+            except self._errors as error:
                 broken = self._broken(error)
                 if not self._skips or not isinstance(broken, FileError):
                     raise broken from error
@@ -200,7 +200,7 @@ class ParquetInput:
                 size += batch.nbytes
                 if size > _MOST_GROUP_BYTES:
                     break
-        except (self._arrow_error, OSError) as error:
+        except self._errors as error:
             raise self._broken(error) from error
         table = pyarrow.Table.from_batches(batches)
         return table, self._sizes(table.column(self._payload))

@@ -39,10 +39,14 @@ class ListColumn:
 
         Raises:
             InvalidArgumentError: no such column, or one that does not hold lists of integers.
+            CorruptionError: a column's name is no UTF-8.
         """
         self._types = needed("pyarrow", given.name).types
         self._compute = needed("pyarrow.compute", given.name)
-        names = list(dict.fromkeys(schema.names))
+        try:
+            names = list(dict.fromkeys(schema.names))
+        except UnicodeDecodeError as error:
+            raise damaged(given.name, error) from error
         self.column = one_column(given.name, names, given.column)
         self.metadata = kept_columns(given.name, names, self.column, given.metadata)
         for name in self.columns:

@@ -23,7 +23,7 @@ class ParquetReader(FileReader):
             InvalidArgumentError: no such column, or one that does not hold lists of integers.
         """
         pyarrow, parquet = needed("pyarrow", given.name), needed("pyarrow.parquet", given.name)
-        self._errors = (pyarrow.ArrowException, OSError)
+        self._errors = (pyarrow.ArrowException, OSError, UnicodeDecodeError)  # the last of columns' names
         self.sources = [given.at]
         self._path = given.name
         try:
@@ -48,9 +48,12 @@ class ParquetReader(FileReader):
             if not group.num_rows:
                 continue
             chunks = (group.column(each) for each in range(group.num_columns))
-            values = sum(
-                each.num_values for each in chunks if f"{each.path_in_schema}.".startswith(f"{self._lists.column}.")
-            )
+            try:
+                values = sum(
+                    each.num_values for each in chunks if f"{each.path_in_schema}.".startswith(f"{self._lists.column}.")
+                )
+            except UnicodeDecodeError as error:
+                raise damaged(self._path, error) from error
             yield Piece(number, number + 1, self._lists.bytes(group.num_rows, values))
 
     def parts(self, piece: Piece) -> Iterator[Part]:
