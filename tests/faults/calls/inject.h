@@ -44,6 +44,6 @@ int is_reversed(void);
 void was_published(const char* to);
 void* next_of(const char* name);
 
-#define NEXT(result, name, ...) \
+#define NEXT(result, name, ...)       \
   static result (*real)(__VA_ARGS__); \
   if (!real) *(void**)&real = next_of(name)
