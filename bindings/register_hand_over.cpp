@@ -36,14 +36,16 @@ py::object take(HandOver& hand_over) {
   return py::cast(std::move(rows));
 }
 
-void give_back(HandOver& hand_over, const Taken& rows, const std::string& error, bool is_process) {
+// Of rows without an error nothing is left in `rows`.
+void give_back(HandOver& hand_over, Taken& rows, const std::string& error, bool is_process) {
   std::exception_ptr failed;
   if (!error.empty()) {
     const ErrorKind kind = is_process ? ErrorKind::IoError : ErrorKind::InvalidArgument;
     failed = std::make_exception_ptr(Error(kind, error));
   }
+  Taken given = failed ? rows : std::exchange(rows, {});
   const Unlocked released;
-  hand_over.give_back(rows, failed);
+  hand_over.give_back(std::move(given), failed);
 }
 
 // The records of a row as they lie in the batch, with all that its columns are made of: uint8 [bytes].

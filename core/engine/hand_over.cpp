@@ -73,18 +73,19 @@ HandOver::Rows HandOver::take(std::chrono::nanoseconds patience) {
   return {found->batch, first, found->taken};
 }
 
-void HandOver::give_back(const Rows& rows, const std::exception_ptr& error) {
-  const std::lock_guard lock(mutex_);  // finish_ must not end meanwhile
+void HandOver::give_back(Rows rows, const std::exception_ptr& error) {
+  const std::lock_guard lock(mutex_);                          // finish_ must not end meanwhile
+  const std::shared_ptr<Batch> batch = std::move(rows.batch);  // let go of before the mutex
   const auto at =
-      std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) { return entry.batch == rows.batch; });
+      std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) { return entry.batch == batch; });
   if (at == entries_.end()) return;  // closed
   at->finished += rows.last - rows.first;
   if (error && rows.first < at->error_row) {
     at->error_row = rows.first;
     at->error = error;
   }
-  const bool is_cancelled = rows.batch->cancelled;
-  if (at->finished < (is_cancelled ? at->taken : rows.batch->plan.valid)) return;
+  const bool is_cancelled = batch->cancelled;
+  if (at->finished < (is_cancelled ? at->taken : batch->plan.valid)) return;
   const Entry done = std::move(*at);
   entries_.erase(at);
   if (finish_ && !is_cancelled) finish_(*done.batch, done.error);

@@ -52,8 +52,9 @@ class HandOver {
 
   /// Rows to be finished; waits for some until `patience` is over. No batch: there were none.
   Rows take(std::chrono::nanoseconds patience);
-  /// They are finished, or failed with this error: that of the lowest row is the batch's.
-  void give_back(const Rows& rows, const std::exception_ptr& error);
+  /// They are finished, or failed with this error: that of the lowest row is the batch's. Who moves them here holds
+  /// nothing of the batch once idle() is true.
+  void give_back(Rows rows, const std::exception_ptr& error);
   /// True after close(): nothing will come any more.
   [[nodiscard]] bool closed() const;
 

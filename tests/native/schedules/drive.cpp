@@ -122,7 +122,7 @@ class Drive {
 
   void take() {
     while (!hand_over_->closed()) {
-      const HandOver::Rows rows = hand_over_->take(std::chrono::milliseconds(50));
+      HandOver::Rows rows = hand_over_->take(std::chrono::milliseconds(50));
       if (!rows.batch) continue;
       std::vector<unsigned>& marks = marks_[rows.batch.get()];
       if (rows.first == 0) marks.assign(rows.batch->plan.valid, 0);
@@ -132,7 +132,7 @@ class Drive {
         ++other_faults_;
         error = std::make_exception_ptr(Error(ErrorKind::InvalidArgument, "a taker fails"));
       }
-      hand_over_->give_back(rows, error);
+      hand_over_->give_back(std::move(rows), error);
     }
   }
 
