@@ -13,12 +13,11 @@
 namespace penstock::layout {
 namespace {
 
-// bindings/penstock makes them beside the shards, each as .NAME.partial first: what was put in, which revisions and
-// engine made the shards, how they are annotated; what each task left out. The list of all that is left out stays.
+// bindings/penstock makes them beside the shards: what was put in, which revisions and engine made the shards, how they
+// are annotated; what each task left out. The list of all that is left out stays.
 bool is_note(std::string_view name) {
   constexpr std::array kNotes{std::string_view(".import-inputs"), std::string_view(".hub-revisions"),
                               std::string_view(".text-engine"), std::string_view(".annotating")};
-  if (name.ends_with(".partial") && name.starts_with('.')) return true;
   if (name.starts_with("skipped-") && name.ends_with(".jsonl")) return true;
   return std::find(kNotes.begin(), kNotes.end(), name) != kNotes.end();
 }

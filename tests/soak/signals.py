@@ -45,6 +45,9 @@ class Signals:
         self.names = [verb.name for verb in self.bench.verbs]
         self._verbs = {verb.name: verb for verb in self.bench.verbs}
         self._took: dict[str, float] = {}
+        begin = time.monotonic()
+        subprocess.run([sys.executable, "-m", "penstock", "--version"], check=True, stdout=subprocess.DEVNULL)
+        self._starts = time.monotonic() - begin  # by then a command says what ended it
 
     def one(self, name: str, number: int) -> str:
         """One moment; in words, how the command ended.
@@ -67,7 +70,7 @@ class Signals:
         try:
             ended = self._ended(verb.command(self.bench.data, out), scratch, sent)
             took = time.monotonic() - begin
-            outcome = self._judge(verb, out, ended, sent[0] if sent else None, scratch)
+            outcome = self._judge(verb, out, ended, sent, scratch)
             if verb.makes:
                 self.bench.go_on(verb, out)
         finally:
@@ -91,19 +94,24 @@ class Signals:
             raise WrongError(f"no end {_SECONDS:.0f} s after {sent[0].name if sent else 'its begin'}") from None
         return Ended(process.returncode, said)
 
-    def _judge(self, verb: Verb, out: Path, ended: Ended, sent: signal.Signals | None, scratch: Path) -> str:
+    def _judge(
+        self, verb: Verb, out: Path, ended: Ended, sending: tuple[signal.Signals, float] | None, scratch: Path
+    ) -> str:
         if ended.code == 0:
             return self.bench.judge(verb, out, ended, "$^")
         self.bench.check_published(verb, out)
-        if sent is None:
+        if sending is None:
             raise WrongError(f"ended with {ended.code} without a signal: {ended.said[-800:]}")
+        sent, after = sending
+        is_early = after <= self._starts  # in Python's first milliseconds penstock is not imported
         if ended.code == -sent:
-            if sent != signal.SIGKILL and ended.said:
-                raise WrongError(f"ended by {sent.name} itself: {ended.said[-800:]}")
-            # Python's first milliseconds, before penstock is imported.
-            return "killed" if sent == signal.SIGKILL else "before it could say so"
+            if sent == signal.SIGKILL:
+                return "killed"
+            if ended.said or not is_early:
+                raise WrongError(f"ended by {sent.name} itself after {after:.2f} s: {ended.said[-800:]}")
+            return "before it could say so"
         if sent == signal.SIGINT and ended.code in (1, -2) and "KeyboardInterrupt" in ended.said:
-            if "penstock" not in ended.said.replace("-m penstock", ""):
+            if is_early and "penstock" not in ended.said.replace("-m penstock", ""):
                 return "before it could say so"
             raise WrongError(f"a traceback: {ended.said[-1500:]}")
         lines = ended.said.strip().splitlines()

@@ -55,7 +55,7 @@ struct LocalStore::Files {
   int ring_refusal(bool asks_again) {
     const int known = refusal_.load(std::memory_order_relaxed);
     if (known != kNotTried && !(asks_again && passes(known))) return known;
-    const int found = Ring::refusal_number();
+    const int found = Ring::refusal();
     refusal_.store(found, std::memory_order_relaxed);
     return found;
   }

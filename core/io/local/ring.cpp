@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -23,13 +22,11 @@ int set_up(unsigned entries, io_uring& ring) {
   return error;
 }
 
-std::string words(int error_number) {
-  return std::generic_category().message(error_number);
-}
+}  // namespace
 
 // An eventfd's counter, through a ring of its own. Setting a ring up says little: containers may refuse its use later.
 // An eventfd, since its reads need no helper thread of the kernel.
-int try_read() {
+int Ring::refusal() {
   const int fd = ::eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
   if (fd < 0) return errno;
   int error = 0;
@@ -52,18 +49,6 @@ int try_read() {
   }
   ::close(fd);
   return error;
-}
-
-}  // namespace
-
-int Ring::refusal_number() {
-  return try_read();
-}
-
-std::optional<std::string> Ring::refusal() {
-  const int error = try_read();
-  if (error == 0) return std::nullopt;
-  return words(error);
 }
 
 Ring::Ring(unsigned depth) : depth_(depth) {

@@ -11,9 +11,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 namespace penstock {
@@ -26,9 +24,7 @@ class Ring {
   };
 
   /// The errno for which this process cannot have a ring that reads: found out by a real read; 0 if it can.
-  static int refusal_number();
-  /// The same in words; none if it can.
-  static std::optional<std::string> refusal();
+  static int refusal();
 
   /// `depth`: reads under way at most. Throws IoError if the kernel refuses.
   explicit Ring(unsigned depth);

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import os
-import shutil
-import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "python"))
+
+import _c_library
 
 SOURCES = ("inject.c", "files.c", "ring.c")
 COUNT, KILL, FAIL, SHORT, TURN = range(5)
@@ -33,13 +36,7 @@ CHANGES = bits("open", "create", "write", "sync", "lock", "name", "remove", "roo
 
 def built(folder: Path) -> Path | None:
     """The library; None without a compiler of C."""
-    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-    if compiler is None:
-        return None
-    library, here = folder / "inject.so", Path(__file__).parent
-    sources = [here / name for name in SOURCES]
-    subprocess.run([compiler, "-O1", "-w", "-shared", "-fPIC", *sources, "-o", library, "-ldl"], check=True)
-    return library
+    return _c_library.built(folder / "inject.so", *(Path(__file__).parent / name for name in SOURCES))
 
 
 def preloaded(library: Path, control: Path | None = None) -> dict[str, str]:

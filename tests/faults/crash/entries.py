@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
-import shutil
 import struct
-import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "python"))
+
+import _c_library
 
 HERE = Path(__file__).parent
 _HEAD = struct.Struct("<Qq")  # and a mutex
@@ -56,13 +59,7 @@ _WORDS = dict(zip("CDLUMSTWXANZFYB?", (
 
 def library(folder: Path) -> Path | None:
     """The recorder as LD_PRELOAD takes it; None without a compiler of C."""
-    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-    if compiler is None:
-        return None
-    built = folder / "record.so"
-    command = [compiler, "-O1", "-shared", "-fPIC", "-w", HERE / "record.c", "-o", built, "-ldl", "-lpthread"]
-    subprocess.run(command, check=True)
-    return built
+    return _c_library.built(folder / "record.so", HERE / "record.c")
 
 
 def read(log: Path) -> list[Entry]:

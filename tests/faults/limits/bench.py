@@ -163,6 +163,18 @@ class Bench:
 
         return forked(action, self.log, seconds, meanwhile)
 
+    def try_under(
+        self, verb: Verb, place: Path, limit: Callable[[], None], cause: str, ends: Collection[int] = ()
+    ) -> str:
+        """One trial of a limit that the process has: what lies there before, the run, its judgement, the next run."""
+        out = self.begin(verb, place)
+        try:
+            outcome = self.judge(verb, out, self.run(verb, out, limit), cause, ends)
+            self.go_on(verb, out)
+        finally:
+            shutil.rmtree(place)
+        return outcome
+
     def judge(
         self, verb: Verb, out: Path, ended: Ended, cause: str, ends: Collection[int] = (), is_tidy: bool = True
     ) -> str:

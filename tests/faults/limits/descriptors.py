@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import resource
-import shutil
 from typing import Any
 
 from bench import Bench
@@ -25,12 +24,7 @@ class Descriptors:
         return [FEWEST] if is_short else list(range(FEWEST, MOST + 1))
 
     def run(self, bench: Bench, verb: Verb, limit: int) -> Tried:
-        place = bench.root / "descriptors"
-        out = bench.begin(verb, place)
-        try:
-            ended = bench.run(verb, out, lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit)))
-            outcome = bench.judge(verb, out, ended, "Too many open files")
-            bench.go_on(verb, out)
-        finally:
-            shutil.rmtree(place)
-        return Tried(f"{limit}", outcome)
+        def bound() -> None:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+
+        return Tried(f"{limit}", bench.try_under(verb, bench.root / "descriptors", bound, "Too many open files"))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import resource
-import shutil
 import signal
 import time
 from pathlib import Path
@@ -16,7 +15,6 @@ from matter import Tried, spread
 from verbs import Verb
 
 LIMITS = 16
-_SECONDS = 300.0  # pages of files are written and read again and again
 # Other libraries say it in their own words, or end the worker.
 _CAUSES = "[Mm]emory|cannot be started|[Aa]llocate|address space|map segment|SIGKILL|SIGABRT|before it was ready"
 _GROUPS = Path("/sys/fs/cgroup")
@@ -52,15 +50,8 @@ class Group:
         return limits[3:4] if is_short else limits
 
     def run(self, bench: Bench, verb: Verb, limit: int) -> Tried:
-        place = bench.root / "memory"
         with self._made(limit << 10) as members:
-            out = bench.begin(verb, place)
-            try:
-                ended = bench.run(verb, out, lambda: _join(members), _SECONDS)
-                outcome = bench.judge(verb, out, ended, _CAUSES, {signal.SIGKILL})
-                bench.go_on(verb, out)
-            finally:
-                shutil.rmtree(place)
+            outcome = bench.try_under(verb, bench.root / "memory", lambda: _join(members), _CAUSES, {signal.SIGKILL})
         return Tried(f"{limit:,} KiB", outcome)
 
     @contextlib.contextmanager
@@ -102,14 +93,7 @@ class AddressSpace:
         return limits[2:3] if is_short else limits
 
     def run(self, bench: Bench, verb: Verb, limit: int) -> Tried:
-        place = bench.root / "memory"
-        out = bench.begin(verb, place)
-        try:
-            ended = bench.run(verb, out, lambda: _bound(limit << 10))
-            outcome = bench.judge(verb, out, ended, _CAUSES, {signal.SIGKILL})
-            bench.go_on(verb, out)
-        finally:
-            shutil.rmtree(place)
+        outcome = bench.try_under(verb, bench.root / "memory", lambda: _bound(limit << 10), _CAUSES, {signal.SIGKILL})
         return Tried(f"{limit:,} KiB", outcome)
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import pickle
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
+import _c_library
 import numpy as np
 import penstock
 import pytest
@@ -34,13 +33,12 @@ TYPE = ctypes.CFUNCTYPE(
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-    if compiler is None:
-        pytest.skip("needs a C compiler")
     folder = tmp_path_factory.mktemp("c")
     (folder / "order.c").write_text(SOURCE)
-    subprocess.run([compiler, "-shared", "-fPIC", "-o", folder / "order.so", folder / "order.c"], check=True)
-    return folder / "order.so"
+    found = _c_library.built(folder / "order.so", folder / "order.c")
+    if found is None:
+        pytest.skip("needs a C compiler")
+    return found
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -11,6 +10,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import _c_library
 import numpy as np
 import penstock
 import pytest
@@ -60,13 +60,12 @@ def tokens(tmp_path):
 @pytest.fixture(scope="module")
 def slow_reads(tmp_path_factory):
     """An environment in which every read of a file takes a second."""
-    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-    if compiler is None:
-        pytest.skip("needs a C compiler")
     folder = tmp_path_factory.mktemp("slow")
     (folder / "slow.c").write_text(SLOW_READS)
-    subprocess.run([compiler, "-shared", "-fPIC", "-o", folder / "slow.so", folder / "slow.c", "-ldl"], check=True)
-    return {**os.environ, "LD_PRELOAD": str(folder / "slow.so")}
+    library = _c_library.built(folder / "slow.so", folder / "slow.c")
+    if library is None:
+        pytest.skip("needs a C compiler")
+    return {**os.environ, "LD_PRELOAD": str(library)}
 
 
 def command(script: str, tokens: Path) -> list[str]:

@@ -39,14 +39,12 @@ class NewFiles:
             refuse_existing(path)
         self._partial = {path: unfinished(path) for path in paths}
         self._open: dict[str, BinaryIO] = {}
-        self._made: list[str] = []  # unfinished names of files that are there
 
     def open(self, path: str) -> BinaryIO:
         """A file that gets the name `path`."""
         if not Path(path).parent.exists():
             Path(path).parent.mkdir(parents=True)
         self._open[path] = Path(self._partial[path]).open("x+b", buffering=_BUFFER)  # noqa: SIM115 - __exit__ closes it
-        self._made.append(self._partial[path])
         return self._open[path]
 
     def __enter__(self) -> NewFiles:
@@ -66,7 +64,7 @@ class NewFiles:
             while self._open:
                 with suppress(OSError, MemoryError):
                     self._open.popitem()[1].close()
-            for partial in self._made:
+            for partial in self._partial.values():
                 with suppress(OSError, MemoryError):
                     os.unlink(partial)  # noqa: PTH108 - a Path takes more memory
 

@@ -14,6 +14,7 @@
 
 #include <array>
 #include <cerrno>
+#include <cstring>
 
 namespace penstock::testing {
 namespace {
@@ -23,7 +24,7 @@ constexpr std::uint64_t kFileBytes = 1 << 20;
 class RingTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (const auto why = Ring::refusal()) GTEST_SKIP() << "io_uring is refused here: " << *why;
+    if (const int why = Ring::refusal(); why != 0) GTEST_SKIP() << "io_uring is refused here: " << std::strerror(why);
   }
 
   /// Reads `count` ranges of the file at once; whether each is right.

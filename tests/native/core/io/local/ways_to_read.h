@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -25,7 +26,7 @@ inline std::unique_ptr<Channel> open_by(const LocalStore& store, Reader reader,
 /// Why files of this folder are not read by it here; empty if they are.
 inline std::optional<std::string> refusal_of(Reader reader, const std::string& folder) {
   if (reader != Reader::Uring && reader != Reader::Direct) return std::nullopt;
-  if (const auto why = Ring::refusal()) return "io_uring is refused here: " + *why;
+  if (const int why = Ring::refusal(); why != 0) return std::string("io_uring is refused here: ") + std::strerror(why);
   if (reader != Reader::Direct) return std::nullopt;
   const int fd = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_DIRECT, 0600);
   if (fd < 0) return "this file system has no direct reads";
