@@ -1,6 +1,7 @@
 #include "bindings/python_calls.h"
 
 #include "core/base/fork_count.h"
+#include "core/base/retry_budget.h"
 #include "core/io/back_off.h"
 #include "core/io/read_queue.h"
 
@@ -105,14 +106,18 @@ void PythonCalls::look(Asker& asker, Clock::time_point now) {
   for (const auto& request : asker.open) {
     if (request->state == State::Copying) continue;
     const bool is_late = request->attempts > 0 ? now >= request->deadline : is_stuck;
-    if (!is_late && !request->is_cancelled()) continue;
+    const std::exception_ptr failure = request->budget != nullptr ? request->budget->failure() : nullptr;
+    if (!is_late && !failure && !request->is_cancelled()) continue;
     if (request->state == State::Queued) std::erase(queue_, request);
-    if (is_late && request->attempts == 0) {
-      fail(request, ErrorKind::IoError,
-           fmt::format("no thread was free to ask for it in {:g} s: {} calls of its store have not returned",
-                       std::chrono::duration<double>(options_.deadline).count(), threads_ - idle_));
+    if (failure) {
+      request->error = failure;
+      end(request);
+    } else if (is_late && request->attempts == 0) {
+      give_up(request,
+              fmt::format("no thread was free to ask for it in {:g} s: {} calls of its store have not returned",
+                          std::chrono::duration<double>(options_.deadline).count(), threads_ - idle_));
     } else if (is_late) {
-      fail(request, ErrorKind::IoError, given_up(options_.deadline, request->attempts) + " had not returned");
+      give_up(request, given_up(options_.deadline, request->attempts) + " had not returned");
     } else {
       end(request);
     }
@@ -180,7 +185,11 @@ PythonCalls::Call PythonCalls::take_from(std::size_t i, Clock::time_point now) {
   const auto take_at = [&](std::size_t at) {
     const std::shared_ptr<StoreRequest> request = queue_[at];
     queue_.erase(queue_.begin() + static_cast<std::ptrdiff_t>(at));
-    if (request->attempts++ == 0) request->deadline = now + options_.deadline;
+    if (request->attempts++ == 0) {
+      request->began = now;
+      request->deadline =
+          now + (request->budget != nullptr ? request->budget->left(options_.deadline) : options_.deadline);
+    }
     request->state = State::UnderWay;
     ++under_way_;
     call.requests.push_back(request);
@@ -230,6 +239,20 @@ void PythonCalls::fail(const std::shared_ptr<StoreRequest>& request, ErrorKind k
   end(request);
 }
 
+// With its answer.
+void PythonCalls::end_well(const std::shared_ptr<StoreRequest>& request, Clock::time_point now) {
+  if (request->budget != nullptr) request->budget->answered(request->began, request->attempts > 1, now);
+  end(request);
+}
+
+// The deadline is over, for the others of its operation too.
+void PythonCalls::give_up(const std::shared_ptr<StoreRequest>& request, const std::string& what) {
+  RetryBudget* const budget = request->budget;
+  request->budget = nullptr;
+  fail(request, ErrorKind::IoError, what);
+  if (budget != nullptr) budget->give_up(request->error);
+}
+
 void PythonCalls::try_again(const std::shared_ptr<StoreRequest>& request, const std::string& reason,
                             bool is_unreachable, Clock::time_point now) {
   if (is_stopped_) return fail(request, ErrorKind::IoError, kStopped);  // no thread would take it
@@ -239,8 +262,7 @@ void PythonCalls::try_again(const std::shared_ptr<StoreRequest>& request, const 
   }
   request->due = now + back_off(request->attempts);
   if (request->due >= request->deadline) {
-    return fail(request, ErrorKind::IoError,
-                fmt::format("{}: {}", given_up(options_.deadline, request->attempts), reason));
+    return give_up(request, fmt::format("{}: {}", given_up(options_.deadline, request->attempts), reason));
   }
   queue_.push_back(request);
   request->state = State::Queued;
@@ -274,7 +296,7 @@ void PythonCalls::give(const StoreRequests& requests, std::span<const std::span<
   }
   for (const std::size_t i : copied) place(*requests[i], bytes[i]);
   const std::lock_guard lock(mutex_);
-  for (const std::size_t i : copied) end(requests[i]);
+  for (const std::size_t i : copied) end_well(requests[i], Clock::now());
 }
 
 void PythonCalls::give_size(const StoreRequests& requests, std::uint64_t bytes) {
@@ -283,7 +305,7 @@ void PythonCalls::give_size(const StoreRequests& requests, std::uint64_t bytes) 
   for (const auto& request : requests) {
     if (request->state != State::UnderWay) continue;
     request->bytes = bytes;
-    end(request);
+    end_well(request, Clock::now());
   }
 }
 
@@ -293,7 +315,7 @@ void PythonCalls::give_names(const StoreRequests& requests, const std::vector<st
   for (const auto& request : requests) {
     if (request->state != State::UnderWay) continue;
     request->names = names;
-    end(request);
+    end_well(request, Clock::now());
   }
 }
 

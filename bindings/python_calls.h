@@ -7,6 +7,7 @@
 #pragma once
 
 #include "core/base/error.h"
+#include "core/base/retry_budget.h"
 #include "core/io/read.h"
 
 #include <chrono>
@@ -54,10 +55,13 @@ struct StoreRequest {
   std::vector<std::string> names;
   std::exception_ptr error;
 
+  RetryBudget* budget = nullptr;  // of the operation that it is for; outlives the wait for it
+
   State state = State::Queued;  // what follows is PythonCalls'
   Asker* asker = nullptr;
   std::uint32_t attempts = 0;
   Clock::time_point due = {};
+  Clock::time_point began = {};
   Clock::time_point deadline = {};
 
   [[nodiscard]] bool is_cancelled() const noexcept;
@@ -123,6 +127,8 @@ class PythonCalls : public std::enable_shared_from_this<PythonCalls> {
   [[nodiscard]] std::size_t next_runnable(Clock::time_point now) const;
   Call take_from(std::size_t i, Clock::time_point now);
   void end(const std::shared_ptr<StoreRequest>& request);
+  void end_well(const std::shared_ptr<StoreRequest>& request, Clock::time_point now);
+  void give_up(const std::shared_ptr<StoreRequest>& request, const std::string& what);
   void fail(const std::shared_ptr<StoreRequest>& request, ErrorKind kind, const std::string& what);
   void try_again(const std::shared_ptr<StoreRequest>& request, const std::string& reason, bool is_unreachable,
                  Clock::time_point now);

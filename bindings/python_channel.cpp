@@ -14,6 +14,7 @@ std::shared_ptr<StoreRequest> request_for(std::span<Read* const> run) {
   request->offset = run.front()->offset;
   request->size = run.back()->offset + run.back()->size - request->offset;
   request->reads.assign(run.begin(), run.end());
+  request->budget = run.front()->budget;
   return request;
 }
 

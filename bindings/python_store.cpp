@@ -3,6 +3,7 @@
 #include "bindings/gil.h"
 #include "bindings/python_channel.h"
 #include "core/base/fork_count.h"
+#include "core/base/retry_budget.h"
 
 #include <chrono>
 #include <optional>
@@ -57,7 +58,10 @@ StoreRequests PythonStore::ask_all(std::vector<StoreRequest> requests) {
   refuse_child();
   StoreRequests asked;
   asked.reserve(requests.size());
-  for (StoreRequest& each : requests) asked.push_back(std::make_shared<StoreRequest>(std::move(each)));
+  for (StoreRequest& each : requests) {
+    each.budget = RetryBudget::present();
+    asked.push_back(std::make_shared<StoreRequest>(std::move(each)));
+  }
   if (asked.empty()) return asked;
   std::optional<Unlocked> released;  // threads of Python's are to answer
   if (has_gil()) released.emplace();
@@ -99,6 +103,8 @@ void PythonStore::read_small(const std::string& path, std::uint64_t offset, std:
 }
 
 void PythonStore::look_ahead(const std::vector<std::string>& paths) {
+  RetryBudget budget;
+  const RetryBudget::Operation operation(budget);
   std::vector<StoreRequest> requests;
   requests.reserve(paths.size());
   for (const std::string& path : paths) requests.push_back(request_for(Wanted::Size, path));

@@ -2,6 +2,7 @@
 #include "bindings/gil.h"
 #include "bindings/register.h"
 #include "core/base/error.h"
+#include "core/base/retry_budget.h"
 #include "core/io/cache/cached_store.h"
 #include "core/io/file_ends.h"
 #include "core/io/open_store.h"
@@ -131,6 +132,8 @@ py::array read_column(const Opened& dataset, const std::string& name, std::uint6
   py::array out(dtype, shape);
   auto* data = static_cast<std::byte*>(out.mutable_data());
   const Unlocked released;
+  RetryBudget budget;  // of all its shards
+  const RetryBudget::Operation operation(budget);
   layout::read_column(*dataset, column, first, count, data, read_local_through(local, local->reading_once(count)));
   return out;
 }

@@ -1,6 +1,7 @@
 #include "bindings/gil.h"
 #include "bindings/register.h"
 #include "core/base/error.h"
+#include "core/base/retry_budget.h"
 #include "core/io/http/address.h"
 #include "core/io/http/curl.h"
 #include "core/io/http/http_store.h"
@@ -28,6 +29,10 @@ using RunsUnlocked = py::call_guard<Unlocked>;
 
 std::chrono::nanoseconds seconds(double count) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(count));
+}
+
+double seconds_of(std::chrono::nanoseconds time) {
+  return std::chrono::duration<double>(time).count();
 }
 
 using HiddenTuple = std::tuple<std::string, std::string, std::string>;
@@ -63,9 +68,60 @@ py::bytes read_range(ByteStore& store, const std::string& path, std::uint64_t of
   return made;
 }
 
+// What a `with` statement enters and leaves.
+struct OperationScope {
+  OperationScope(RetryBudget* given, bool is_apart_)
+      : own(given != nullptr ? nullptr : std::make_unique<RetryBudget>()),
+        budget(given != nullptr ? *given : *own),
+        is_apart(is_apart_) {}
+
+  const std::unique_ptr<RetryBudget> own;
+  RetryBudget& budget;
+  const bool is_apart;
+  std::optional<RetryBudget::Operation> inside;
+};
+
+void register_retry_budget(py::module_& module) {
+  py::class_<RetryBudget>(module, "RetryBudget", "See its header.")
+      .def(py::init<>())
+      .def_static("present", &RetryBudget::present, py::return_value_policy::reference,
+                  "Of the operation that this thread is in, for as long as it is.")
+      .def(
+          "left", [](const RetryBudget& budget, double deadline) { return seconds_of(budget.left(seconds(deadline))); },
+          py::arg("deadline"), "Seconds for a request that begins now.")
+      .def(
+          "answered",
+          [](RetryBudget& budget, double began, bool has_failed) {
+            const RetryBudget::Clock::time_point then(seconds(began));  // time.monotonic() is the same clock
+            budget.answered(then, has_failed, RetryBudget::Clock::now());
+          },
+          py::arg("began"), py::arg("has_failed"), "A request that began then has a good answer.")
+      .def(
+          "give_up",
+          [](RetryBudget& budget, int number, const std::string& message, const std::string& path) {
+            budget.give_up(std::make_exception_ptr(Error(ErrorKind::IoError, message, number, path)));
+          },
+          py::arg("number"), py::arg("message"), py::arg("path"), "A request was given up.")
+      .def(
+          "check",
+          [](const RetryBudget& budget) {
+            if (const std::exception_ptr failure = budget.failure()) std::rethrow_exception(failure);
+          },
+          "Raises the error of the request that was given up.");
+  py::class_<OperationScope>(module, "Operation", "What the thread asks for inside is of one operation.")
+      .def(py::init([](const std::optional<RetryBudget*>& budget, bool is_apart) {
+             return std::make_unique<OperationScope>(budget.value_or(nullptr), is_apart);
+           }),
+           py::keep_alive<1, 2>(), py::arg("budget") = py::none(), py::kw_only(), py::arg("is_apart") = false)
+      .def("__enter__", [](OperationScope& scope) { scope.inside.emplace(scope.budget, scope.is_apart); })
+      .def("__exit__", [](OperationScope& scope, const py::object& /*kind*/, const py::object& /*error*/,
+                          const py::object& /*at*/) { scope.inside.reset(); });
+}
+
 }  // namespace
 
 void register_stores(py::module_& module) {
+  register_retry_budget(module);
   py::class_<ByteStore, std::shared_ptr<ByteStore>>(module, "Store", "Where files lie that are not this machine's.")
       .def(
           "size", [](ByteStore& store, const std::string& path) { return store.size(path, Links::Follow); },

@@ -43,6 +43,7 @@ __all__: list[str] = [
     "Loader",
     "MixtureOrder",
     "MixturePlan",
+    "Operation",
     "Order",
     "OrderBlocks",
     "OrderCall",
@@ -57,6 +58,7 @@ __all__: list[str] = [
     "Permutation",
     "PythonStore",
     "Report",
+    "RetryBudget",
     "Run",
     "SentenceSpec",
     "SequenceSpec",
@@ -436,6 +438,41 @@ class MixtureOrder(Order):
     def __init__(
         self, plan: MixturePlan, orders: collections.abc.Sequence[Order], seed: typing.Any, steered: bool = False
     ) -> None: ...
+
+class RetryBudget:
+    """
+    See its header.
+    """
+    @staticmethod
+    def present() -> RetryBudget:
+        """
+        Of the operation that this thread is in, for as long as it is.
+        """
+    def __init__(self) -> None: ...
+    def answered(self, began: typing.SupportsFloat | typing.SupportsIndex, has_failed: bool) -> None:
+        """
+        A request that began then has a good answer.
+        """
+    def check(self) -> None:
+        """
+        Raises the error of the request that was given up.
+        """
+    def give_up(self, number: typing.SupportsInt | typing.SupportsIndex, message: str, path: str) -> None:
+        """
+        A request was given up.
+        """
+    def left(self, deadline: typing.SupportsFloat | typing.SupportsIndex) -> float:
+        """
+        Seconds for a request that begins now.
+        """
+
+class Operation:
+    """
+    What the thread asks for inside is of one operation.
+    """
+    def __enter__(self) -> None: ...
+    def __exit__(self, arg0: typing.Any, arg1: typing.Any, arg2: typing.Any) -> None: ...
+    def __init__(self, budget: RetryBudget | None = None, *, is_apart: bool = False) -> None: ...
 
 class Store:
     """

@@ -5,6 +5,7 @@
 // with their memory and their rows' arenas.
 #pragma once
 
+#include "core/base/retry_budget.h"
 #include "core/base/sync.h"
 #include "core/batch/batch_format.h"
 #include "core/batch/slab.h"
@@ -62,6 +63,7 @@ struct Batch {
   std::uint64_t claimed = 0;            // rows handed to threads in this phase
   sync::Atomic<std::uint64_t> left{0};  // rows that have not ended in this phase
   sync::Atomic<bool> cancelled{false};
+  RetryBudget budget;
   std::exception_ptr error;  // of the lowest row that failed
   std::uint64_t error_row = UINT64_MAX;
   std::uint64_t accounted_bytes = 0;  // what the pool counts for it

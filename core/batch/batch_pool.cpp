@@ -33,6 +33,7 @@ std::shared_ptr<Batch> BatchPool::take() {
   batch->claimed = 0;
   batch->left = 0;
   batch->cancelled = false;
+  batch->budget.reset();
   batch->error = nullptr;
   batch->error_row = UINT64_MAX;
   // Counted before: where there is no memory for the pointer's count, give() takes the batch back.

@@ -106,6 +106,7 @@ void Assembly::read_part(RowReader& reader, const Claim& claim) {
                           .format = part.format,
                           .rows = part.rows,
                           .cancelled = &stretch->cancelled,
+                          .budget = &stretch->budget,
                           .place = place,
                           .done = [this, &reader, stretch, &part] {
                             stretch->account(part);

@@ -7,6 +7,7 @@
 // requests for the same rows.
 #pragma once
 
+#include "core/base/retry_budget.h"
 #include "core/base/sync.h"
 #include "core/batch/batch.h"
 #include "core/batch/batch_pool.h"
@@ -47,6 +48,7 @@ class Stretch {
 
   std::vector<std::unique_ptr<FetchPart>> parts;
   sync::Atomic<bool> cancelled{false};
+  RetryBudget budget{RetryBudget::Others::TryOnce};
   // By the engine's mutex:
   std::size_t claimed = 0;  // parts that threads have taken …
   std::size_t ended = 0;    // … and read, or failed to

@@ -34,6 +34,7 @@ void read_part(const std::shared_ptr<Batch>& batch, RowReader::Part part, const 
   auto looked = sync::Clock::now();
   const auto pump = [&](std::chrono::nanoseconds patience) {
     reader.pump(patience);
+    if (batch->budget.failure()) batch->cancelled = true;  // the deadline is over for all of it
     if (!options.while_waiting) return;
     const auto now = sync::Clock::now();
     if (now - looked < kPatience) return;

@@ -135,6 +135,7 @@ void RowCosts::read(Reading& reading, std::span<const Pick> picks, std::span<con
                     std::span<std::uint64_t> out, const std::atomic<bool>& cancelled) const {
   Batch& batch = *reading.batch;
   const std::uint32_t source = picks[numbers.front()].source;
+  batch.budget.reset();
   batch.formats = formats_;
   batch.format = &(*formats_)[source];
   batch.most_bytes = most_bytes_;
@@ -144,7 +145,7 @@ void RowCosts::read(Reading& reading, std::span<const Pick> picks, std::span<con
   BatchWork(batch).prepare_rows();
   const RowReader::Part part = batch.format->shape.ragged ? RowReader::Part::Measure : RowReader::Part::Whole;
   const auto pump = [&] {
-    if (cancelled) batch.cancelled = true;  // what was not read yet ends unread
+    if (cancelled || batch.budget.failure()) batch.cancelled = true;  // what was not read yet ends unread
     reading.reader.pump(std::chrono::milliseconds(50));
   };
   for (std::uint64_t row = 0; row < numbers.size() && !reading.error && !cancelled; ++row) {

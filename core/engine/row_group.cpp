@@ -50,6 +50,7 @@ bool GroupRounds::plan_rows() {
       if (read.size == 0) continue;
       read.owner = &row;
       read.cancelled = group_.cancelled;
+      read.budget = group_.budget;
       reads_.push_back(read);
     }
     progress_[i].more = more;

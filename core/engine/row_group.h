@@ -4,6 +4,7 @@
 // that neighbours cost one request and what several rows need is read once. One thread at a time.
 #pragma once
 
+#include "core/base/retry_budget.h"
 #include "core/batch/batch.h"
 #include "core/io/byte_store.h"
 #include "core/io/extents.h"
@@ -21,8 +22,9 @@ struct RowGroup {
   const BatchFormat* format = nullptr;
   std::span<Row> rows;  // fixed rows have their place
   const std::atomic<bool>* cancelled = nullptr;
-  std::function<void()> place;  // ragged rows: all lengths are known; gives each row its place, or throws
-  std::function<void()> done;   // all rows have ended, with or without Row::error; must not throw
+  RetryBudget* budget = nullptr;  // lives as long as `owner`
+  std::function<void()> place;    // ragged rows: all lengths are known; gives each row its place, or throws
+  std::function<void()> done;     // all rows have ended, with or without Row::error; must not throw
 };
 
 /// The rounds of one group.

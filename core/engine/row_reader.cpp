@@ -54,6 +54,7 @@ bool RowReader::plan_round(RowFlight& flight) {
   for (Read& read : flight.reads) {
     read.owner = static_cast<Flight*>(&flight);
     read.cancelled = &batch.cancelled;
+    read.budget = &batch.budget;
     Lanes::Lane& lane = lanes_.of(*read.file);
     lane.planned.reserve(lane.planned.size() + flight.reads.size());
   }

@@ -14,6 +14,8 @@
 
 namespace penstock {
 
+class RetryBudget;
+
 enum class Outcome : std::uint8_t {
   Done,       // the bytes are at their destination; or the read was cancelled
   Failed,     // `error` says why
@@ -21,7 +23,7 @@ enum class Outcome : std::uint8_t {
 };
 
 /// `size` bytes of `file` from `offset` into `destination`. The planner sets the first four, the engine the next
-/// four, the channel the rest.
+/// five, the channel the rest.
 struct Read {
   const File* file = nullptr;
   std::uint64_t offset = 0;
@@ -29,6 +31,7 @@ struct Read {
   std::byte* destination = nullptr;
   void* owner = nullptr;                         // what the read is for
   const std::atomic<bool>* cancelled = nullptr;  // true: the bytes are no longer wanted and need not be read
+  RetryBudget* budget = nullptr;                 // of the operation that it is for; outlives it
   bool joined = false;                           // planned as one request with the read before it, which it continues
   std::chrono::steady_clock::time_point submitted = {};  // where reads are counted
   Outcome outcome = Outcome::Done;

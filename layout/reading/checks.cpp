@@ -31,11 +31,12 @@ struct Pending {
   KeptRange values;  // one for each block
   std::uint64_t begin = 0;
   std::uint64_t bytes = 0;
-  const std::byte* blocks = nullptr;
+  std::byte* blocks = nullptr;
   std::byte* to = nullptr;  // null: the blocks were read to where they are wanted
   std::uint64_t wanted_offset = 0;
   std::uint64_t wanted_bytes = 0;
   bool is_deferred = false;  // another row compares blocks of the file: nothing was read for it so far
+  bool is_again = false;     // what was read first came from a copy (ByteStore::doubt), and was wrong
 };
 
 // In the row's arena, from its first read that is checked on.
@@ -67,7 +68,9 @@ class Checked final : public Source {
   [[nodiscard]] Place place_of(std::uint64_t index) const override { return source_->place_of(index); }
 
  private:
-  void take(Pending& pending) const;
+  bool take(Pending& pending) const;
+  static void read_again(Row& row, Pending& pending, Reads& out);
+  static void read_blocks(Row& row, Pending& of, Reads& out);
   void check_shard(std::uint64_t number) const;
   [[nodiscard]] Check check_of(const Read& read) const;
   Pending* widen(Row& row, std::size_t i, Reads& out) const;
@@ -104,25 +107,38 @@ bool Checked::plan(Row& row, unsigned round, Parts wanted, Reads& out) const {
   return true;
 }
 
-// Compares what was read. Returns those that were deferred and are not settled: a block of each is read now.
+// Compares what was read. Returns those that are not settled: they were deferred, and a block of each is read now; or
+// they were wrong copies, and are read again.
 Pending* Checked::finish(Row& row, Pending* pending, Reads& out) const {
-  for (Pending* each = pending; each != nullptr; each = each->next) {
-    if (!each->is_deferred) take(*each);
-  }
   Pending* left = nullptr;
+  Pending* deferred = nullptr;
   for (Pending* next = pending; next != nullptr;) {
     Pending& each = *std::exchange(next, next->next);
-    if (!each.is_deferred || each.side->is_trusted.load(std::memory_order_acquire)) continue;
-    if (left == nullptr || left->side != each.side) {  // one block of a file is enough
+    if (each.is_deferred) {
+      each.next = std::exchange(deferred, &each);
+    } else if (!take(each)) {
+      read_again(row, each, out);
+      each.next = std::exchange(left, &each);
+    }
+  }
+  for (Pending* next = deferred; next != nullptr;) {
+    Pending& each = *std::exchange(next, next->next);
+    if (each.side->is_trusted.load(std::memory_order_acquire)) continue;
+    if (left == nullptr || left->side != each.side || left->is_again) {  // one block of a file is enough
       each.is_deferred = false;
       each.begin = each.wanted_offset / kCrcBlockBytes * kCrcBlockBytes;
       each.bytes = std::min(kCrcBlockBytes, each.file->bytes - each.begin);
-      each.blocks = plan_read(row, *each.file, each.begin, each.bytes, out);
-      read_values(row, each, out);
+      read_blocks(row, each, out);
     }
     each.next = std::exchange(left, &each);
   }
   return left;
+}
+
+void Checked::read_blocks(Row& row, Pending& of, Reads& out) {
+  of.blocks = make_room(row, *of.file, of.begin, of.bytes);
+  plan_read(*of.file, of.begin, of.bytes, of.blocks, out);
+  read_values(row, of, out);
 }
 
 void Checked::read_values(Row& row, Pending& of, Reads& out) {
@@ -177,8 +193,19 @@ Pending* Checked::widen(Row& row, std::size_t i, Reads& out) const {
   return added;
 }
 
-// Compares, and gives the source what it wanted.
-void Checked::take(Pending& pending) const {
+// To the same place, in the end.
+void Checked::read_again(Row& row, Pending& pending, Reads& out) {
+  if (pending.to == nullptr) {
+    pending.to = pending.blocks;
+    pending.wanted_offset = pending.begin;
+    pending.wanted_bytes = pending.bytes;
+  }
+  pending.is_again = true;
+  read_blocks(row, pending, out);
+}
+
+// Compares, and gives the source what it wanted. False: it was a wrong copy, and another one may be right.
+bool Checked::take(Pending& pending) const {
   pending.values.end();
   std::span<const std::byte> left(pending.blocks, pending.bytes);
   for (std::uint64_t i = 0; !left.empty(); ++i) {
@@ -189,6 +216,10 @@ void Checked::take(Pending& pending) const {
     if (seen == wanted) continue;
     const std::uint64_t at = pending.begin + i * kCrcBlockBytes;
     pending.side->is_claimed = false;  // the next read of the file compares all of its blocks again
+    const File& values = pending.side->values;
+    const bool had_copy = pending.file->store()->doubt(*pending.file, pending.begin, pending.bytes);
+    const bool had_values = values.store()->doubt(values, pending.begin / kCrcBlockBytes * 4, 4 * (i + 1));
+    if ((had_copy || had_values) && !pending.is_again) return false;
     raise(ErrorKind::Corruption,
           "{}: bytes {} to {} are not those that were written: check value {:08x}, {} says {:08x}. A flipped bit, or "
           "another file; `penstock verify` looks at all of them",
@@ -200,8 +231,10 @@ void Checked::take(Pending& pending) const {
     check_shard(pending.shard);
     pending.side->is_trusted.store(true, std::memory_order_release);
   }
-  if (pending.to == nullptr) return;
-  std::memcpy(pending.to, pending.blocks + (pending.wanted_offset - pending.begin), pending.wanted_bytes);
+  if (pending.to != nullptr) {
+    std::memcpy(pending.to, pending.blocks + (pending.wanted_offset - pending.begin), pending.wanted_bytes);
+  }
+  return true;
 }
 
 bool same_columns(const ShardColumns* a, const ShardColumns* b) {

@@ -21,6 +21,7 @@ from penstock._data.cache import Cache
 from penstock._data.dataset import Dataset
 from penstock._data.fractions import warn_of_mixed
 from penstock._data.not_tokens import refuse_in_place
+from penstock._places.attempts import of_one_operation
 from penstock._places.buckets import place_of
 from penstock._places.paths import PathLike, looking_at
 from penstock._places.remote import Address, absolute, far_of, name_of, scheme_of
@@ -56,6 +57,7 @@ _OTHERS = {  # arguments of the views that are made next, and of loaders
 
 
 @tells_unknown(_OTHERS, "open")
+@of_one_operation
 def open(
     path: PathLike,
     *more: PathLike,

@@ -13,6 +13,7 @@ from penstock._make.bucket_publish import commit
 from penstock._make.bucket_writer import BucketWriter
 from penstock._make.folder import Folder, Publication, ShardInfo, shard_infos
 from penstock._make.shard_uploads import ShardUploads
+from penstock._places.attempts import of_one_operation
 from penstock._places.paths import PathLike, local_path
 from penstock._places.scratch import Scratch, remove_dead
 from penstock._places.storage import Storage
@@ -56,23 +57,27 @@ class BucketFolder(Folder):
     def version(self) -> None:
         """Nothing: who asks may have been ended by the server's silence."""
 
+    @of_one_operation
     def finished(self, overwrite: bool, *, now: bool = False, is_impatient: bool = False) -> list[ShardInfo]:
         look = self._look()
         if now or is_impatient:
             look = BucketLook(self.path, self._storage, is_impatient=is_impatient)
         return shard_infos(each.shard for each in look.finished(overwrite))
 
+    @of_one_operation
     def remove(self, numbers: Iterable[int], overwrite: bool, run: str | None) -> None:
         gone = BucketLook(self.path, self._storage).remove_shards(numbers, overwrite)
         if self._seen is not None:
             self._seen.forget(gone)
 
+    @of_one_operation
     def clean(self, run: str) -> None:
         self._look().clean()
 
     def clean_after(self, run: str, replaces: bool) -> None:
         """Nothing: a restart of this run has the same folders, and may be finishing them."""
 
+    @of_one_operation
     def publish(self, publication: Publication) -> str:
         return commit(BucketLook(self.path, self._storage), publication, self._seen)
 

@@ -11,6 +11,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -18,6 +19,7 @@ from typing import Any, NoReturn
 from penstock import _native
 from penstock._base.errors import CorruptionError, Error, InvalidArgumentError, NotFoundError
 from penstock._base.words import counted
+from penstock._places.attempts import apart, one_operation
 from penstock._places.storage import Storage
 from penstock._places.uploads import Bucket, Version
 
@@ -146,8 +148,9 @@ class BucketLook:
     def look(self) -> None:
         """Again."""
         # The manifest first: shards of a dataset that is published meanwhile are then in the list.
-        found = self.bucket.get(MANIFEST)
-        self.sizes = self.bucket.sizes()
+        with one_operation():
+            found = self.bucket.get(MANIFEST)
+            self.sizes = self.bucket.sizes()
         self.manifest = None if found is None else found[0]
         self.version: Version | None = None if found is None else found[1]
         self.named, self._names = _named(self.manifest)
@@ -215,8 +218,9 @@ class BucketLook:
         names = set(names)
         objects = [each for each in (self.sizes if sizes is None else sizes) if each.partition("/")[0] in names]
         ends = [each for each in objects if each.endswith((f"/{SHARD_MANIFEST}", f"/{MANIFEST}"))]
-        self.bucket.remove(ends)
-        self.bucket.remove(sorted(set(objects) - set(ends)))
+        with one_operation():
+            self.bucket.remove(ends)
+            self.bucket.remove(sorted(set(objects) - set(ends)))
 
     def remove_mine(self, names: Iterable[str]) -> None:
         """Removes folders that this process uploaded and nobody can publish. Raises nothing.
@@ -228,13 +232,11 @@ class BucketLook:
 
         It does not wait for a server that does not answer: who gives up wants to end.
         """
-        try:
+        with apart(), suppress(Error):
             there = self.impatient()
             if there.manifest is None or there.version == self.version or there._names is None:
                 return
             there.remove_folders(set(names) - there.named)
-        except Error:
-            return
 
     def impatient(self) -> BucketLook:
         """Another look, whose requests are given up after a few seconds."""

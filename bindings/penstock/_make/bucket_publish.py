@@ -12,6 +12,7 @@ from penstock import _native
 from penstock._base.errors import PUBLISHED, CorruptionError, Error, InvalidArgumentError, IoError, NotFoundError
 from penstock._make.bucket_look import MANIFEST, SHARD_MANIFEST, BucketLook, Described, features_name
 from penstock._make.folder import Publication
+from penstock._places.attempts import of_one_operation
 from penstock._places.scratch import Scratch
 from penstock._places.uploads import Refused
 
@@ -20,6 +21,7 @@ _FILES = re.compile(r"shard\.json|dataset\.json|(stream\.bin|metadata\.(bin|inde
 _NAMED_ATTEMPTS = 3  # of what a message lists
 
 
+@of_one_operation
 def commit(
     folder: BucketLook,
     publication: Publication,
@@ -125,6 +127,7 @@ def _check_sizes(folder: BucketLook, described: Described) -> None:
             raise CorruptionError(f"{address}: {there:,} bytes, its shard.json says {size:,}")
 
 
+@of_one_operation
 def publish(
     folder: BucketLook,
     shards: Sequence[tuple[str, bytes]],

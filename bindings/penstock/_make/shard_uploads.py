@@ -28,6 +28,7 @@ from penstock._make.bucket_look import (
 )
 from penstock._make.bucket_publish import publish, put_features
 from penstock._make.folder import Taker
+from penstock._places.attempts import in_one_operation, of_one_operation
 from penstock._places.paths import PathLike
 from penstock._places.scratch import Scratch, remove_tree
 from penstock._places.uploads import Bucket, Stopped
@@ -125,6 +126,7 @@ class ShardUploads(Taker):
         self._waiting.append(future)
         self.wait(MOST_WAITING, tell)
 
+    @of_one_operation
     def copy(self, number: int, at: str, name: str, text: bytes, files: Sequence[tuple[str, int]]) -> bool:
         bucket = self.folder.bucket
         if not bucket.holds(at) or any(size > _MOST_COPIED for _, size in files):
@@ -137,8 +139,12 @@ class ShardUploads(Taker):
         sizes = self.folder.sizes
         if any(sizes.get(f"{moved}/{file}") != size for file, size in [*files, (SHARD_MANIFEST, len(text))]):
             self._progress.mine.append(moved)
+
+            def copied(file: tuple[str, int]) -> None:
+                bucket.copy(f"{moved}/{file[0]}", f"{at}/{name}/{file[0]}")
+
             with futures.ThreadPoolExecutor(_COPIES_AT_ONCE, "penstock-copy") as threads:
-                list(threads.map(lambda file: bucket.copy(f"{moved}/{file[0]}", f"{at}/{name}/{file[0]}"), files))
+                list(threads.map(in_one_operation(copied), files))
             bucket.put(f"{moved}/{SHARD_MANIFEST}", text)
         self.shards.append((moved, text))
         return True
@@ -169,6 +175,7 @@ class ShardUploads(Taker):
         if self._stopped.is_set():
             raise InvalidArgumentError(f"{self.folder.url}: this writer was aborted")
 
+    @of_one_operation
     def publish(self) -> str:
         """Publishes all shards, with the tokenizer and the features of the dataset.json in `path`; the fingerprint.
 
@@ -225,6 +232,7 @@ class ShardUploads(Taker):
         self.shards.append((name, text))
         remove_tree(local)
 
+    @of_one_operation
     def _put(self, name: str, text: bytes, described: Any, local: Path) -> IoError | None:
         self._progress.mine.append(name)
         self._progress.to_send += sum(size for _, size in described.files)

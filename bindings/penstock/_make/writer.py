@@ -354,7 +354,9 @@ class Writer:
 
     def __repr__(self) -> str:
         """Where it writes, and how much it has."""
-        native = self._native
+        native = getattr(self, "_native", None)
+        if native is None:  # it could not be made, and a report of that shows it
+            return "Writer(…)"
         return f"Writer({self._path!r}, {native.records:,} records, finished shards: {native.finished_shards:,})"
 
     def __enter__(self) -> Writer:

@@ -274,6 +274,17 @@ def client_options(storage: Storage, address: str) -> dict[str, Any]:
     return options
 
 
+def checked(url: str) -> str:
+    """gs:// and az://, as _s3.checked()."""
+    scheme, _, rest = url.partition("://")
+    bucket, _, key = rest.partition("/")
+    if "@" in bucket or not bucket:
+        raise InvalidArgumentError(
+            f"{scheme}://…: an address of a bucket is {scheme}://BUCKET/KEY, without credentials"
+        )
+    return f"{scheme.lower()}://{bucket}/{key.rstrip('/')}".rstrip("/")
+
+
 def refuse_fields(storage: Storage, scheme: str, allowed: Sequence[str] | None = None) -> None:
     """Refuses what a Storage says and this kind of store has no use for."""
     for each in fields(storage):

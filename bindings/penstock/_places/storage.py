@@ -37,7 +37,8 @@ class Storage:
             pickled.
         ca_file: certificates to trust instead of the system's.
         connections: requests under way at most, 1 to 1,024.
-        deadline: seconds after which a read that keeps failing is given up, from its first attempt on.
+        deadline: seconds that an operation may go on failing, over all that it asks for: opening, a read, a batch, a
+            look at a bucket, a commit, the upload of a shard.
         check_etag: refuse a file whose ETag changes while it is read. False for mirrors that each have their own.
 
     Raises:

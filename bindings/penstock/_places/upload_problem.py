@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
-from penstock._places.obstore_errors import Said
+from penstock._places.obstore_errors import Said, without
 
 # Of status 400: what a server answers to bytes that came late or damaged, and to credentials that end.
 _PASSING_CODES = frozenset(
@@ -37,14 +38,18 @@ class Problem:
             return cls(said, "a redirect without an address")
         kinds = {"Connect": "no connection", "Timeout": "no answer in time"}
         ended = kinds.get(said.kind, "the connection ended" if said.kind else type(error).__name__)
-        return cls(said, said.answer or ended)
+        return cls(said, said.answer or said.certificate or ended)
+
+    def without(self, secrets: Iterable[str]) -> Problem:
+        """The same, whatever the server told again of what it was told."""
+        return replace(self, words=without(self.words, secrets))
 
     @property
     def may_pass(self) -> bool:
         """Whether trying again may help. Of what has no status only requests that failed: the rest are mistakes."""
         status = self.said.status
         if status is None:
-            return self.said.is_passing and not self.said.is_of_region
+            return self.said.is_passing and not self.said.is_of_region and not self.said.certificate
         if status == 400:
             return self.said.code in _PASSING_CODES
         if status == 404:

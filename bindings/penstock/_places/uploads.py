@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -16,6 +15,7 @@ from penstock import _native
 from penstock._base.errors import Error, InvalidArgumentError, IoError, NotFoundError
 from penstock._places import buckets as _buckets
 from penstock._places import s3 as _s3
+from penstock._places.attempts import FIRST_PAUSE, LONGEST_PAUSE, Attempts, in_one_operation, within
 from penstock._places.obstore_errors import Said, of_region
 from penstock._places.remote import scheme_of
 from penstock._places.storage import Storage
@@ -25,8 +25,10 @@ PART_BYTES = 8 << 20
 _PARTS_AT_ONCE = 4
 _MOST_PARTS = 9_000  # S3 takes 10,000
 _SMALL_AT_ONCE = 16
-_SLOWEST_REQUEST, _FASTEST_REQUEST = 60.0, 5.0  # seconds that an answer may take
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0  # between attempts
+_SLOWEST_REQUEST, _FASTEST_REQUEST = 60.0, 5.0  # seconds that an answer may take …
+_SMALL_SHARE = 4  # … of the deadline at most one in so many where little is sent: a silent server is asked again
+_SMALL_BYTES = 1 << 18
+_MOST_READ = 256 << 20  # bytes of an object that is read whole
 WRITABLE = ("s3", "gs", "az")
 _COPYING = ("s3", "gs")  # on the server
 _MALFORMED = ("AuthorizationHeaderMalformed", "AuthorizationQueryParametersError")  # of another region, or no key
@@ -76,8 +78,8 @@ def check_writable(url: str) -> None:
 class Bucket:
     """Objects below one prefix of a bucket. Any thread; not in a forked child.
 
-    Requests are tried again until `Storage.deadline`, but for refusals. What obstore raises holds addresses, headers
-    and replies of servers, which may have secrets: it is not kept, and errors say the status and the server's code.
+    Requests are tried again until the deadline, but for refusals. What obstore raises holds addresses and headers: it
+    is not kept, and errors say the status and the server's code.
     """
 
     def __init__(self, url: str, storage: Storage | None) -> None:
@@ -88,25 +90,27 @@ class Bucket:
         """
         check_writable(url)
         self.storage = storage or Storage()
-        self.url = _s3.checked(url) if scheme_of(url) == "s3" else _checked(url)
+        self.url = _s3.checked(url) if scheme_of(url) == "s3" else _buckets.checked(url)
         bucket, _, self._prefix = self.url.partition("://")[2].partition("/")
         deadline = self.storage.deadline
         patient = {
             "max_retries": 1_000_000,
             "retry_timeout": timedelta(seconds=deadline),
             "backoff": {
-                "init_backoff": timedelta(seconds=_FIRST_PAUSE),
-                "max_backoff": timedelta(seconds=_LONGEST_PAUSE),
+                "init_backoff": timedelta(seconds=FIRST_PAUSE),
+                "max_backoff": timedelta(seconds=LONGEST_PAUSE),
                 "base": 2,
             },
         }
         impatient = {"max_retries": 0, "retry_timeout": timedelta(seconds=deadline)}
         scheme = scheme_of(url)
         self._credentials = _buckets.credentials_of(scheme, self.storage)
-        timeout = timedelta(seconds=min(_SLOWEST_REQUEST, max(_FASTEST_REQUEST, deadline)))
-        self._store, self._impatient = (
-            _buckets.bucket_of(scheme, bucket, self.storage, self._credentials, retries, timeout)[0]
-            for retries in (patient, impatient)
+        long = min(_SLOWEST_REQUEST, max(_FASTEST_REQUEST, deadline))
+        self._timeout = min(long, max(_FASTEST_REQUEST, deadline / _SMALL_SHARE))
+        # The first is for uploads in parts, of which obstore tries each again; of the others it is done here.
+        self._patient, self._large, self._store = (
+            _buckets.bucket_of(scheme, bucket, self.storage, self._credentials, retries, timedelta(seconds=timeout))[0]
+            for retries, timeout in ((patient, long), (impatient, long), (impatient, self._timeout))
         )
 
     def address(self, name: str) -> str:
@@ -121,10 +125,21 @@ class Bucket:
         import obstore
 
         before = f"{self._prefix}/" if self._prefix else ""
+        found: dict[str, int] = {}
+        last = ""  # what fails goes on behind it
 
-        def ask() -> dict[str, int]:
-            pages = obstore.list(self._store, before or None)
-            return {each["path"][len(before) :]: each["size"] for page in pages for each in page}
+        def ask(attempts: Attempts) -> dict[str, int]:
+            nonlocal last
+            again, behind = 0, last or None
+            for page in within(self._timeout, lambda: obstore.list(self._store, before or None, offset=behind)):
+                known = len(found)
+                found.update((each["path"][len(before) :], each["size"]) for each in page)
+                again += known + len(page) - len(found)
+                if again > len(found):
+                    self._refuse_list(f"the server lists again what it listed before, {page[0]['path']:.200}")
+                last = max(last, page[-1]["path"])
+                attempts.answered()
+            return found
 
         return self._done("listed", "", ask)
 
@@ -132,13 +147,16 @@ class Bucket:
         """An object and its version; None: there is none."""
         import obstore
 
-        def ask() -> tuple[bytes, Version] | None:
+        def ask(_: Attempts) -> tuple[bytes, Version] | None:
             try:
                 got = obstore.get(self._store, self.key(name))
             except FileNotFoundError as error:
                 if Said.of(error).code in _NO_BUCKET:
                     raise
                 return None
+            if got.meta["size"] > _MOST_READ:
+                shown, size = self.address(name), got.meta["size"]
+                raise IoError(errno.EFBIG, f"{shown}: {size:,} bytes, and at most {_MOST_READ:,} are expected", shown)
             return bytes(got.bytes()), Version.of(got.meta)
 
         return self._done("read", name, ask)
@@ -157,51 +175,54 @@ class Bucket:
             return found[0]
 
         with ThreadPoolExecutor(_SMALL_AT_ONCE, "penstock-bucket") as threads:
-            return list(threads.map(ask, names))
+            return list(threads.map(in_one_operation(ask), names))
 
     def put(self, name: str, data: bytes) -> None:
         """A small object, over what is there."""
         import obstore
 
-        self._done("uploaded", name, lambda: obstore.put(self._store, self.key(name), data, use_multipart=False))
+        def ask(_: Attempts) -> None:
+            store = self._store if len(data) <= _SMALL_BYTES else self._large
+            obstore.put(store, self.key(name), data, use_multipart=False)
+
+        self._done("uploaded", name, ask)
 
     def put_file(self, name: str, path: Path, passed: Callable[[int], None]) -> None:
         """A file, in parts where it is large; over what is there.
 
-        Args:
-            name: of the object.
-            path: of the file.
-            passed: called with the bytes of each part before it is sent; may raise `Stopped`.
+        `passed` is called with the bytes of each part before it is sent; it may raise `Stopped`.
         """
         import obstore
 
-        size = self._done("uploaded", name, lambda: path.stat().st_size)
+        size = self._done("uploaded", name, lambda _: path.stat().st_size)
         if size <= PART_BYTES:
             passed(size)
-            self.put(name, self._done("uploaded", name, path.read_bytes))
+            self.put(name, self._done("uploaded", name, lambda _: path.read_bytes()))
             return
         part_bytes = max(PART_BYTES, -(-size // _MOST_PARTS))
-        last_sent = 0.0
+        furthest = 0  # a part that is sent again is no progress
 
-        def parts() -> Iterator[bytes]:
-            nonlocal last_sent
+        def parts(attempts: Attempts) -> Iterator[bytes]:
+            nonlocal furthest
             with path.open("rb") as file:
                 while part := file.read(part_bytes):
                     passed(len(part))
-                    last_sent = time.monotonic()
+                    if file.tell() > furthest:
+                        furthest = file.tell()
+                        attempts.answered()
                     yield part
 
-        def send() -> None:
+        def send(attempts: Attempts) -> None:
             obstore.put(
-                self._store,
+                self._patient,
                 self.key(name),
-                parts(),
+                parts(attempts),
                 use_multipart=True,
                 chunk_size=part_bytes,
                 max_concurrency=_PARTS_AT_ONCE,
             )
 
-        self._done("uploaded", name, send, lambda: last_sent)
+        self._done("uploaded", name, send)
 
     def holds(self, url: str) -> bool:
         """Whether an address is of the same bucket."""
@@ -211,16 +232,15 @@ class Bucket:
     def copy(self, name: str, source: str) -> None:
         """An object of the address `source`, which this bucket `holds`, over what is there; on the server.
 
-        Raises:
-            NotFoundError: There is none.
+        Raises NotFoundError where there is none.
         """
         import obstore
 
         key = source.partition("://")[2].partition("/")[2]
 
-        def ask() -> None:
+        def ask(_: Attempts) -> None:
             try:
-                obstore.copy(self._store, key, self.key(name))
+                obstore.copy(self._large, key, self.key(name))
             except FileNotFoundError as error:
                 if Said.of(error).code in _NO_BUCKET:
                     raise
@@ -239,43 +259,44 @@ class Bucket:
         import obstore
 
         mode: Any = "create" if replaced is None else replaced.mode()
-        begin, attempts = time.monotonic(), 0
+        attempts = Attempts(self.storage.deadline)
         while True:
-            attempts += 1
             refused, problem = False, None
             try:
-                obstore.put(self._impatient, self.key(name), data, mode=mode, use_multipart=False)
+                obstore.put(self._store, self.key(name), data, mode=mode, use_multipart=False)
             except Exception as error:
                 refused = _is_refusal(error)
                 problem = Problem.of(error)
             if problem is None:
-                return
+                return attempts.answered()
             if refused:
-                there = self.get(name) if attempts > 1 else None
+                there = self.get(name) if attempts.count > 0 else None
                 if there is not None and there[0] == data:
-                    return
+                    return attempts.answered()
                 raise Refused
-            if not self._may_pass(problem) or time.monotonic() - begin >= self.storage.deadline:
-                self._fail("uploaded", name, problem, attempts, time.monotonic() - begin)
-            time.sleep(min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**attempts))
+            self._look("uploaded", name, problem, attempts)
 
     def ignores_conditions(self, name: str, data: bytes) -> bool:
         """Whether the server puts an object `name`, which is there with these very bytes, though it must not."""
         import obstore
 
-        for mode in ("create", {"e_tag": '"0123456789abcdef0123456789abcdef"'}):
-            if mode != "create" and self.url.startswith("gs://"):
-                continue  # its condition is a number
+        modes: list[Any] = ["create", {"e_tag": '"0123456789abcdef0123456789abcdef"'}]
+        if self.url.startswith("gs://"):
+            modes.pop()  # its condition is a number
+        attempts = Attempts(self.storage.deadline)
+        while modes:
             refused, problem = False, None
             try:
-                obstore.put(self._store, self.key(name), data, mode=mode, use_multipart=False)  # type: ignore[arg-type]
+                obstore.put(self._store, self.key(name), data, mode=modes[0], use_multipart=False)
             except Exception as error:
                 refused = _is_refusal(error)
                 problem = Problem.of(error)
             if problem is None or (not refused and problem.is_unsupported):
                 return True
-            if not refused:
-                self._fail("uploaded", name, problem, problem.said.attempts, 0.0)
+            if refused:
+                del modes[0]
+            else:
+                self._look("uploaded", name, problem, attempts)
         return False
 
     def remove(self, names: Iterable[str]) -> None:
@@ -284,7 +305,7 @@ class Bucket:
 
         keys = [self.key(name) for name in names]
 
-        def ask() -> None:
+        def ask(_: Attempts) -> None:
             # S3 says nothing of keys that are not there; elsewhere obstore stops at the first one.
             with suppress(FileNotFoundError):
                 obstore.delete(self._store, keys)
@@ -299,23 +320,36 @@ class Bucket:
         if keys:
             self._done("removed", "", ask)
 
-    def _done(
-        self, what: str, name: str, action: Callable[[], Result], last_passed: Callable[[], float] = lambda: 0.0
-    ) -> Result:
-        """What `action` returns. obstore has tried its requests again; here the whole is, until the deadline."""
-        begin, attempts = time.monotonic(), 0
+    def _done(self, what: str, name: str, action: Callable[[Attempts], Result]) -> Result:
+        """What `action` returns, which is tried again until the deadline."""
+        attempts = Attempts(self.storage.deadline)
         while True:
             try:
-                return action()
+                result = action(attempts)
             except (Stopped, Error):
                 raise
+            except TimeoutError:
+                self._refuse_list(f"no more of the list came in {self._timeout:g} s")
             except Exception as error:
                 problem = Problem.of(error)
-            attempts += problem.said.attempts
-            passed = time.monotonic() - max(begin, last_passed())
-            if not self._may_pass(problem) or passed >= self.storage.deadline:
-                self._fail(what, name, problem, attempts, time.monotonic() - begin)
-            time.sleep(min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(attempts, 10)))
+            else:
+                attempts.answered()
+                return result
+            self._look(what, name, problem, attempts)
+
+    def _look(self, what: str, name: str, problem: Problem, attempts: Attempts) -> None:
+        """Waits for the next attempt, or raises that there is none."""
+        if attempts.failed(problem.said.attempts) and self._may_pass(problem):
+            return attempts.pause()
+        try:
+            self._fail(what, name, problem, attempts.count, attempts.seconds)
+        except IoError as error:
+            if self._may_pass(problem):
+                attempts.give_up(error.errno or errno.EIO, str(error), self.address(name))
+            raise
+
+    def _refuse_list(self, why: str) -> NoReturn:
+        raise IoError(errno.EIO, f"{self.address('')}: not listed {self._credentials.words}: {why}", self.address(""))
 
     def _may_pass(self, problem: Problem) -> bool:
         """Whether trying again may help."""
@@ -323,9 +357,10 @@ class Bucket:
         return problem.may_pass and not (provider is not None and provider.is_mistaken)
 
     def _fail(self, what: str, name: str, problem: Problem, attempts: int, seconds: float) -> NoReturn:
-        shown = self.address(name)
+        shown, provider = self.address(name), self._credentials.provider
+        problem = problem.without(provider.secrets if provider else ())
         status, code = problem.said.status, problem.said.code
-        failure = self._credentials.provider.failure if self._credentials.provider else ""
+        failure = provider.failure if provider else ""
         if problem.local is not None:
             errno_, file, words = problem.local
             raise IoError(errno_, f"{shown}: not {what}: {file}: {words}", file)
@@ -356,14 +391,3 @@ def _is_refusal(error: Exception) -> bool:
     from obstore.exceptions import AlreadyExistsError, PreconditionError
 
     return isinstance(error, AlreadyExistsError | PreconditionError)
-
-
-def _checked(url: str) -> str:
-    """gs:// and az://, as _s3.checked()."""
-    scheme, _, rest = url.partition("://")
-    bucket, _, key = rest.partition("/")
-    if "@" in bucket or not bucket:
-        raise InvalidArgumentError(
-            f"{scheme}://…: an address of a bucket is {scheme}://BUCKET/KEY, without credentials"
-        )
-    return f"{scheme.lower()}://{bucket}/{key.rstrip('/')}".rstrip("/")

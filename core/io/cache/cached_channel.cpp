@@ -312,6 +312,7 @@ void CachedChannel::add_remote(Job& job, std::uint64_t begin, std::uint64_t end)
     read.size = last - first;
     read.destination = piece.at + (first - piece.begin);
     read.cancelled = piece.read->cancelled;
+    read.budget = piece.read->budget;
     read.joined = std::exchange(joined, true);
   }
 }

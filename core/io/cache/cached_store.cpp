@@ -4,6 +4,7 @@
 #include "core/base/error.h"
 #include "core/base/fork_count.h"
 #include "core/io/cache/cached_channel.h"
+#include "core/io/cache/page_writer.h"
 
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -124,6 +125,16 @@ std::unique_ptr<Channel> CachedStore::open_channel_to(ByteStore& behind, Channel
           "processes by spawn");
   }
   return std::make_unique<CachedChannel>(kept_, *store_, behind, mode);
+}
+
+bool CachedStore::doubt(const File& file, std::uint64_t offset, std::uint64_t size) noexcept {
+  if (forks_ != fork_count()) return false;
+  try {
+    const CachedFile* const kept = kept_.find(file);
+    return kept != nullptr && drop_pages(*kept, offset, size);
+  } catch (...) {  // without memory
+    return false;
+  }
 }
 
 void CachedStore::forget(std::span<const std::byte> files) noexcept {

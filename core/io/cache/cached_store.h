@@ -62,6 +62,7 @@ class CachedStore final : public ByteStore {
   bool read_whole(const std::string& path, std::uint64_t most, std::string& text) override;
   std::vector<std::string> list(const std::string& path) override { return store_->list(path); }
   void forget(std::span<const std::byte> files) noexcept override;
+  bool doubt(const File& file, std::uint64_t offset, std::uint64_t size) noexcept override;
   [[nodiscard]] std::size_t reads_in_flight() override { return store_->reads_in_flight(); }
   [[nodiscard]] std::uint64_t near_bytes() const override { return store_->near_bytes(); }
   [[nodiscard]] std::uint64_t most_unwanted() const override { return store_->most_unwanted(); }

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <string>
+#include <vector>
 
 namespace penstock {
 namespace {
@@ -70,6 +71,25 @@ bool write_pieces(int fd, std::uint64_t begin, std::uint64_t end, std::span<cons
 }
 
 }  // namespace
+
+bool drop_pages(const CachedFile& file, std::uint64_t offset, std::uint64_t size) {
+  const std::uint64_t first = offset / kCachePage;
+  const std::uint64_t pages = file.sums.bytes / sizeof(std::uint32_t);
+  const std::uint64_t end = std::min((offset + size + kCachePage - 1) / kCachePage, pages);
+  if (first >= end) return false;
+  const int fd = ::open(file.sums.path().c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  if (fd < 0) return false;
+  std::vector<std::uint32_t> sums(end - first);  // zeros: pages that are not kept
+  const std::size_t bytes = sums.size() * sizeof(std::uint32_t);
+  const auto at = static_cast<off_t>(first * sizeof(std::uint32_t));
+  bool had_some = ::pread(fd, sums.data(), bytes, at) > 0;
+  had_some = had_some && std::any_of(sums.begin(), sums.end(), [](std::uint32_t sum) { return sum != 0; });
+  std::fill(sums.begin(), sums.end(), 0U);
+  iovec part{sums.data(), bytes};
+  const bool is_gone = write_fully(fd, std::span(&part, 1), static_cast<std::uint64_t>(at));
+  ::close(fd);
+  return had_some && is_gone;
+}
 
 PageWriter::~PageWriter() {
   for (Open& each : open_) close(each);

@@ -38,7 +38,60 @@ bool is_hex(char c) {
   return std::isxdigit(static_cast<unsigned char>(c)) != 0;
 }
 
+std::string decoded(std::string_view text) {
+  std::string plain;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '%' && i + 2 < text.size() && is_hex(text[i + 1]) && is_hex(text[i + 2])) {
+      plain += static_cast<char>(std::stoi(std::string(text.substr(i + 1, 2)), nullptr, 16));
+      i += 2;
+    } else {
+      plain += text[i];
+    }
+  }
+  return plain;
+}
+
+// As it stands, decoded, and of what a key of Amazon's stands before: "AKID/20260101/us-east-1/s3/aws4_request".
+std::string without_each(std::string text, std::string_view secret, std::size_t least) {
+  const std::string plain = decoded(secret);
+  for (const std::string_view each :
+       {secret, std::string_view(plain), std::string_view(plain).substr(0, plain.find('/'))}) {
+    if (each.size() >= least) text = without(std::move(text), each);
+  }
+  return text;
+}
+
 }  // namespace
+
+std::string without(std::string text, std::string_view secret) {
+  if (secret.empty()) return text;
+  for (std::size_t at = 0; (at = text.find(secret, at)) != std::string::npos; at += std::strlen("…")) {
+    text.replace(at, secret.size(), "…");
+  }
+  return text;
+}
+
+std::string without_secrets_of(std::string text, std::string_view address) {
+  constexpr std::size_t kLeast = 8;
+  constexpr std::size_t kLeastOfPasswords = 6;
+  if (address.find(kSeparator) == std::string_view::npos) return text;
+  const std::size_t host = address.find(kSeparator) + kSeparator.size();
+  const std::string_view authority = address.substr(host, address.find_first_of("/?#", host) - host);
+  if (const std::size_t at = authority.rfind('@'); at != std::string_view::npos) {
+    const std::string_view userinfo = authority.substr(0, at);
+    const std::size_t colon = std::min(userinfo.find(':'), userinfo.size());
+    text = without_each(std::move(text), userinfo.substr(std::min(colon + 1, userinfo.size())), kLeastOfPasswords);
+    text = without_each(std::move(text), userinfo.substr(0, colon), kLeast);
+  }
+  std::string_view query = address.substr(std::min(address.find('?'), address.size()));
+  while (!query.empty()) {
+    query.remove_prefix(1);
+    const std::string_view pair = query.substr(0, query.find('&'));
+    query.remove_prefix(pair.size());
+    text = without_each(std::move(text), pair.substr(std::min(pair.find('=') + 1, pair.size())), kLeast);
+  }
+  return text;
+}
 
 std::string shown_address(std::string_view url) {
   const std::size_t scheme = url.find(kSeparator);

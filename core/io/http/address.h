@@ -26,6 +26,14 @@ std::string origin_of(std::string_view url);
 /// The address with the parts that may not be shown left out; of any text.
 std::string shown_address(std::string_view url);
 
+/// `text`, which a server may have written, without what opens an address: its name and password and the values of its
+/// query, as they stand there or decoded. Those below six letters (of a query
+/// eight) are not told from words.
+std::string without_secrets_of(std::string text, std::string_view address);
+
+/// `text` with … for each `secret` in it.
+std::string without(std::string text, std::string_view secret);
+
 /// A path of a store as an address has it: what is no letter, digit or one of -._~/!$&'()*+,;=:@ becomes %XX. What is
 /// already %XX stays.
 std::string encoded_path(std::string_view path);

@@ -20,7 +20,7 @@ constexpr std::uint64_t kMostBytes = 8 << 20;  // of one request for neighbours
 // awake, and replies that are taken together cost one look.
 constexpr std::chrono::microseconds kBetweenLooks{2000};
 constexpr milliseconds kLook{50};      // between two looks around while one request is waited for
-constexpr milliseconds kStalls{1000};  // between two looks for requests that have stalled
+constexpr milliseconds kStalls{250};   // between two looks for requests that have stalled
 constexpr milliseconds kOthers{5};     // until another channel's request may have ended
 constexpr milliseconds kStarves{500};  // without a request of its own, where others have all
 

@@ -2,6 +2,7 @@
 
 #include "core/base/error.h"
 #include "core/base/fork_count.h"
+#include "core/base/retry_budget.h"
 #include "core/io/http/address.h"
 #include "core/io/http/http_channel.h"
 
@@ -98,6 +99,8 @@ Reply HttpStore::ask(Request request) const {
 
 void HttpStore::look_ahead(const std::vector<std::string>& paths) {
   refuse_child();
+  RetryBudget budget;
+  const RetryBudget::Operation operation(budget);
   std::vector<std::string> heads(paths.size(), std::string(FileEnds::kBytes, '\0'));
   std::vector<Request> requests(paths.size());
   for (std::size_t i = 0; i < paths.size(); ++i) {

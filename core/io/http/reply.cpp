@@ -109,6 +109,7 @@ void Reply::add(std::string_view line) {
     if (space != std::string_view::npos) status = static_cast<long>(number(line.substr(space + 1, 3)).value_or(0));
     return;
   }
+  if (line.empty()) is_whole = true;
   const std::size_t colon = line.find(':');
   if (colon == std::string_view::npos) return;
   const std::string_view name = line.substr(0, colon);

@@ -29,6 +29,7 @@ struct Reply {
   std::string region;  // x-amz-bucket-region
   std::optional<std::chrono::seconds> retry_after;
   bool has_no_ranges = false;  // Accept-Ranges: none
+  bool is_whole = false;       // the header has come to its end
 
   /// Takes one line of the header, with or without its end. A status line begins a new reply. Lines that are not well
   /// formed are as if they had not come.

@@ -23,9 +23,13 @@ using std::chrono::milliseconds;
 constexpr long kBufferBytes = 64 << 10;
 constexpr std::uint64_t kSlowBytes = 1024;  // a second, for so long: a stall
 constexpr std::chrono::seconds kStall{5};
+constexpr std::chrono::seconds kLateStall{1};      // … once the deadline is over
 constexpr std::uint64_t kMostUnwanted = 64 << 10;  // of a reply's body: more is not worth a kept connection
 constexpr std::size_t kMostTold = 1 << 10;         // of a page that says what was wrong
 constexpr std::uint32_t kMostRedirects = 5;
+constexpr long kFinalStatus = 200;
+constexpr auto kQuickExit = static_cast<CURLoption>(322);  // CURLOPT_QUICK_EXIT, from 7.87 on
+constexpr std::size_t kLeastSecret = 6;  // letters of a header's value that would be looked for in messages
 
 std::string userinfo_of(std::string_view address) {
   const std::size_t host = address.find("://") + 3;
@@ -81,6 +85,9 @@ Transfer::Transfer(const Curl& curl, HttpShared& shared) : curl_(curl), shared_(
     set(curl_, handle_, CURLOPT_WRITEFUNCTION, &Transfer::on_body);
     set(curl_, handle_, CURLOPT_WRITEDATA, static_cast<void*>(this));
     set(curl_, handle_, CURLOPT_PRIVATE, static_cast<void*>(this));
+    set(curl_, handle_, CURLOPT_ERRORBUFFER, words_.data());
+    // Else a request that is given up waits for the system's resolver, some 30 s where no DNS server answers.
+    (void)curl_.easy_setopt(handle_, kQuickExit, 1L);
   } catch (...) {
     curl_.easy_cleanup(handle_);
     throw;
@@ -95,6 +102,7 @@ Transfer::~Transfer() {
 void Transfer::take(Request request) {
   request_ = std::move(request);
   address_.clear();
+  budget_ = RetryBudget::present();
   begin();
 }
 
@@ -112,6 +120,7 @@ void Transfer::take(std::span<Read* const> run) {
   const bool is_known = shared_.addresses->are_fixed() && redirects_ == 0 && request.path == request_.path;
   if (!is_known) address_.clear();
   request_ = std::move(request);
+  budget_ = first.budget;
   begin();
 }
 
@@ -122,20 +131,28 @@ void Transfer::begin() {
     if (request_.is_same_file) etag_ = shared_.etag_of(request_.path);
   }
   attempts_ = redirects_ = renewals_ = 0;
-  deadline_ = due_ = {};
+  began_ = deadline_ = due_ = {};
   error_ = nullptr;
 }
 
 bool Transfer::find_address(const std::function<void()>& later, Clock::time_point now) {
-  if (deadline_ == Clock::time_point()) deadline_ = now + shared_.options.deadline;
+  if (budget_ != nullptr) {
+    if (const std::exception_ptr failure = budget_->failure()) std::rethrow_exception(failure);
+  }
+  if (began_ == Clock::time_point()) {
+    began_ = now;
+    deadline_ = now + (budget_ != nullptr ? budget_->left(shared_.options.deadline) : shared_.options.deadline);
+  }
   if (!address_.empty()) return true;
   std::optional<std::string> found = shared_.addresses->of(request_.path, later);
   if (found) {
     address_ = std::move(*found);
   } else if (now >= deadline_) {
     const double seconds = std::chrono::duration<double>(shared_.options.deadline).count();
-    raise(ErrorKind::IoError, "{}: it was to be asked for {}, which gave no signature in {:g} s", name(),
-          shared_.addresses->credentials(), seconds);
+    const std::string why = fmt::format("{}: it was to be asked for {}, which gave no signature in {:g} s", name(),
+                                        shared_.addresses->credentials(), seconds);
+    if (budget_ != nullptr) budget_->give_up(std::make_exception_ptr(Error(ErrorKind::IoError, why)));
+    throw Error(ErrorKind::IoError, why);
   }
   return found.has_value();
 }
@@ -174,7 +191,9 @@ bool Transfer::is_stalled(Clock::time_point now) noexcept {
   if (static_cast<double>(got_ - got_then_) >= static_cast<double>(kSlowBytes) * since.count()) was_fast_at_ = now;
   looked_at_ = now;
   got_then_ = got_;
-  return now - was_fast_at_ >= kStall || (now > was_fast_at_ && now >= deadline_);
+  if (budget_ != nullptr && budget_->failure()) return true;
+  if (is_endless() && now >= deadline_) return true;
+  return now - was_fast_at_ >= (now < deadline_ ? kStall : kLateStall);
 }
 
 std::size_t Transfer::on_header(char* data, std::size_t size, std::size_t count, void* self) {
@@ -225,7 +244,8 @@ std::size_t Transfer::take_body(std::span<const char> bytes) {
   }
   const std::uint64_t most = request_.whole != nullptr ? request_.most : request_.end - request_.begin;
   if (got_ > most) {
-    judgement_ = {Worth::Again, fmt::format("more than {} bytes came", with_commas(most))};
+    judgement_ = {request_.whole != nullptr ? Worth::Unwanted : Worth::Again,
+                  fmt::format("more than {} bytes came", with_commas(most))};
     return 0;
   }
   place(bytes);
@@ -261,8 +281,20 @@ std::string Transfer::name() const {
   return text;
 }
 
+// What a server was told it may tell: in an ETag, a code of an error, the address of a redirect.
+std::string Transfer::without_secrets(std::string text) const {
+  for (const std::string& header : shared_.options.headers) {
+    std::string_view value = std::string_view(header).substr(header.find(':') + 1);
+    value.remove_prefix(std::min(value.find_first_not_of(' '), value.size()));
+    for (const std::string_view each : {value, value.substr(value.rfind(' ') + 1)}) {  // behind "Bearer"
+      if (each.size() >= kLeastSecret) text = without(std::move(text), each);
+    }
+  }
+  return shared_.addresses->are_secret() ? without_secrets_of(std::move(text), address_) : text;
+}
+
 Transfer::Next Transfer::refuse(ErrorKind kind, const std::string& what) {
-  error_ = std::make_exception_ptr(Error(kind, fmt::format("{}: {}", name(), what)));
+  error_ = std::make_exception_ptr(Error(kind, fmt::format("{}: {}", name(), without_secrets(what))));
   return Next::Failed;
 }
 
@@ -271,25 +303,39 @@ Transfer::Next Transfer::again(const std::string& reason, Clock::time_point now)
   if (reply_.retry_after) pause = std::max<milliseconds>(pause, *reply_.retry_after);
   due_ = now + pause;
   if (due_ < deadline_) return Next::Again;
-  return refuse(ErrorKind::IoError, fmt::format("{}: {}", given_up(shared_.options.deadline, attempts_), reason));
+  const Next next =
+      refuse(ErrorKind::IoError, fmt::format("{}: {}", given_up(shared_.options.deadline, attempts_), reason));
+  if (budget_ != nullptr) budget_->give_up(error_);
+  return next;
 }
 
 // What libcurl could not do. Its own words, without the address that they may hold.
 Judgement Transfer::judge_code(CURLcode code) const {
   std::string reason = curl_.easy_strerror(code);
   switch (code) {
-    case CURLE_PEER_FAILED_VERIFICATION:
-      return {Worth::Unwanted, reason + ". Storage(ca_file=…) names the certificates of an authority of your own"};
+    case CURLE_PEER_FAILED_VERIFICATION: {
+      const std::string why = excerpt(words_.data());  // of the certificate alone
+      const bool is_old = why.find("expired") != std::string::npos;
+      return {Worth::Unwanted,
+              fmt::format("{}: {}. {}", reason, why,
+                          is_old ? "The server needs a new one"
+                                 : "Storage(ca_file=…) names the certificates of an authority of your own")};
+    }
     case CURLE_SSL_CACERT_BADFILE: {
       const std::string& file = shared_.options.ca_file;
       return {Worth::Unwanted, reason + (file.empty() ? ". Storage(ca_file=…) names another file" : ": " + file)};
     }
     case CURLE_UNSUPPORTED_PROTOCOL:
+      if (std::string_view(words_.data()).find("disabled") != std::string_view::npos) {  // a libcurl without TLS
+        return {Worth::Unwanted, reason};
+      }
+      return {Worth::Again, "what came is no reply of HTTP"};
     case CURLE_URL_MALFORMAT:
     case CURLE_BAD_FUNCTION_ARGUMENT:
     case CURLE_UNKNOWN_OPTION:
     case CURLE_NOT_BUILT_IN: return {Worth::Unwanted, reason};
     case CURLE_OPERATION_TIMEDOUT:
+      if (is_endless()) return {Worth::Again, fmt::format("{} bytes had come, and no end", with_commas(got_))};
       return {Worth::Again, fmt::format("{} bytes had come when it stalled", with_commas(got_))};
     case CURLE_COULDNT_CONNECT:
     case CURLE_COULDNT_RESOLVE_HOST: return {Worth::Again, reason + without_descriptors()};
@@ -345,8 +391,11 @@ void Transfer::judge_attempt(CURLcode code) {
   }
   const bool is_short = request_.may_be_short && reply_.range;
   const std::uint64_t wanted = (is_short ? reply_.range->end : request_.end) - request_.begin;
-  if (code != CURLE_OK && (reply_.status == 0 || judgement_.worth == Worth::Good)) {
+  const bool is_begun = reply_.status >= kFinalStatus;  // those before it announce a reply
+  if (code != CURLE_OK && (!is_begun || judgement_.worth == Worth::Good)) {
     judgement_ = judge_code(code);
+  } else if (is_begun && !reply_.is_whole) {  // for libcurl a reply without a body
+    judgement_ = {Worth::Again, "the connection ended in the header of a reply"};
   } else if (judgement_.worth == Worth::Good && request_.whole == nullptr && got_ != wanted) {
     judgement_ = {Worth::Again, fmt::format("{} of {} bytes came", with_commas(got_), with_commas(wanted))};
   }
@@ -361,6 +410,7 @@ Transfer::Next Transfer::end_attempt(CURLcode code, Clock::time_point now) {
   switch (judgement_.worth) {
     case Worth::Good:
       shared_.flights.was_good();
+      if (budget_ != nullptr) budget_->answered(began_, attempts_ > 1, now);
       if (request_.whole == nullptr) shared_.has_given_range.store(true, std::memory_order_relaxed);
       return Next::Done;
     case Worth::Elsewhere: return follow();

@@ -5,12 +5,14 @@
 #pragma once
 
 #include "core/base/error.h"
+#include "core/base/retry_budget.h"
 #include "core/io/http/curl.h"
 #include "core/io/http/http_shared.h"
 #include "core/io/http/reply.h"
 #include "core/io/http/request_headers.h"
 #include "core/io/read.h"
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -53,13 +55,14 @@ class Transfer {
   /// A request for neighbours.
   void take(std::span<Read* const> run);
   /// Looks for the address; false: it is not known yet, and `later` is called once it is. Throws what keeps it from
-  /// being known, also that the deadline is over.
+  /// being known, also that the deadline is over, of this request or of another one of the same operation.
   bool find_address(const std::function<void()>& later, Clock::time_point now);
   [[nodiscard]] Clock::time_point deadline() const noexcept { return deadline_; }
   /// Makes the handle ready for the next attempt, at the address that was found.
   void begin_attempt(Clock::time_point now);
   /// Of an attempt that is under way: whether next to nothing has come for so long that it is to be given up, or
-  /// lately, at the deadline. Asked about once a second: libcurl's own watch costs each request a timer or two.
+  /// lately, after the deadline; or its operation was. Asked some times a second: libcurl's own watch costs each
+  /// request a timer or two.
   bool is_stalled(Clock::time_point now) noexcept;
   /// After the attempt: what is to be done. Again: not before due(). Failed: error() says why.
   Next end_attempt(CURLcode code, Clock::time_point now);
@@ -87,8 +90,11 @@ class Transfer {
   Next follow();
   bool renew();
   Next again(const std::string& reason, Clock::time_point now);
+  [[nodiscard]] std::string without_secrets(std::string text) const;
   Next refuse(ErrorKind kind, const std::string& what);
   [[nodiscard]] std::string name() const;
+  /// A whole file is coming, and the server has not said how long it is.
+  [[nodiscard]] bool is_endless() const noexcept { return request_.whole != nullptr && got_ > 0 && !reply_.length; }
 
   const Curl& curl_;
   HttpShared& shared_;
@@ -100,7 +106,8 @@ class Transfer {
   std::string url_;  // that the handle has
   std::string etag_;
   Reply reply_;
-  std::string told_;  // the first of the body of a reply that says what was wrong
+  std::array<char, CURL_ERROR_SIZE> words_{};  // of libcurl's, of the attempt that failed last
+  std::string told_;                           // the first of the body of a reply that says what was wrong
   Judgement judgement_;
   bool is_judged_ = false;
   std::uint64_t got_ = 0;  // bytes of the body
@@ -115,6 +122,8 @@ class Transfer {
   std::uint64_t got_then_ = 0;     // of the body, when it was last looked whether it stalls
   Clock::time_point looked_at_;    // then
   Clock::time_point was_fast_at_;  // the last of these times when it did not
+  RetryBudget* budget_ = nullptr;  // of the operation that it is for
+  Clock::time_point began_;        // the first attempt, or the wait for its address
   Clock::time_point deadline_;
   Clock::time_point due_;
   std::exception_ptr error_;

@@ -8,7 +8,7 @@ import socket
 from typing import Any, Protocol
 
 from penstock._base.errors import InvalidArgumentError
-from penstock._places.obstore_errors import Said, of_region
+from penstock._places.obstore_errors import Said, of_region, without
 from penstock._places.stores.adapter import Adapter, Changed, Refused
 
 # Faults of the program, which no other attempt will mend.
@@ -45,12 +45,15 @@ def tell(call: Any, files: Told, error: BaseException) -> None:
         call.refuse("refused", str(error))
         return
     told = Said.of(error)
-    said = f"{type(error).__name__}: {told.answer or harmless(str(error), files.secrets())}"
+    told_back = told.answer and without(told.answer, files.secrets())
+    said = f"{type(error).__name__}: {told_back or harmless(str(error), files.secrets())}"
     status = _status_of(error, told)
     if isinstance(error, FileNotFoundError) or type(error).__name__ == "NotFoundError" or status == 404:
         call.refuse("missing", "there is no such file" if call.kind != "names" else "there is no such folder")
     elif status is None and adapter.refusal():
         call.refuse("refused", f"nothing could be signed {adapter.credentials}: {adapter.refusal()}")
+    elif told.certificate:
+        call.refuse("refused", told.certificate)
     elif told.is_of_region:
         call.refuse("refused", of_region(told.region or adapter.region(call.path)))
     elif (
@@ -58,7 +61,7 @@ def tell(call: Any, files: Told, error: BaseException) -> None:
         or type(error).__name__ in ("PermissionDeniedError", "UnauthenticatedError")
         or status in (401, 403)
     ):
-        call.refuse("refused", _of_access(call.kind, adapter, told.answer or said))
+        call.refuse("refused", _of_access(call.kind, adapter, told_back or said))
     elif isinstance(error, _MISTAKES):
         call.refuse("refused", f"it cannot be read: {said}")
     else:
@@ -106,8 +109,7 @@ def _is_unreachable(error: BaseException, told: Said) -> bool:
 def harmless(text: str, secrets: list[str]) -> str:
     """The first line of what a store says, without what may be a key or a signature."""
     line = next(iter(text.strip().splitlines()), "it says nothing")
-    for secret in secrets:
-        line = line.replace(secret, "…")
+    line = without(line, secrets)
     line = re.sub(r"(\w://)[^/\s@]*@", r"\1", line)
     line = re.sub(r"\?[^\s)\"'>]*=[^\s)\"'>]*", "", line)
     return re.sub(r"[A-Za-z0-9+/=_-]{32,}", "…", line)[:300]

@@ -40,5 +40,19 @@ TEST(Address, NothingSecretIsShownOfAnyTextNorOfWhatIsRefused) {
   }
 }
 
+TEST(Address, WhatAServerTellsIsShownWithoutWhatItWasTold) {
+  const std::string address =
+      "https://name:Hunter2%2f9@host/a?X-Amz-Credential=AKIAEXAMPLE%2F2026%2Fs3&X-Amz-Signature=0123456789ab&short=200";
+  for (const char* secret :
+       {"Hunter2%2f9", "Hunter2/9", "AKIAEXAMPLE%2F2026%2Fs3", "AKIAEXAMPLE/2026/s3", "AKIAEXAMPLE", "0123456789ab"}) {
+    EXPECT_EQ(without_secrets_of(fmt::format("its ETag was \"{0}\" and is {0}", secret), address),
+              "its ETag was \"…\" and is …");
+  }
+  EXPECT_EQ(without_secrets_of("status 200, name", address), "status 200, name") << "too short to be told from words";
+  EXPECT_EQ(without_secrets_of("anything", ""), "anything");
+  EXPECT_EQ(without("aaaa", "aa"), "……");
+  EXPECT_EQ(without("aaaa", ""), "aaaa");
+}
+
 }  // namespace
 }  // namespace penstock::testing
