@@ -114,12 +114,13 @@ peers-tests: build  ## tests of other loaders of cells, over penstock: their pac
 demo: package  ## train, kill, resume on other numbers of processes, compare every token and loss
 	python examples/demo/run.py --out demo-output
 
-faults: build  ## the table of docs/reliability.md: damaged and hostile files, killed writers, every call failing, real limits (about 50 minutes)
+faults: build  ## the table of docs/reliability.md: damaged and hostile files, killed writers, every call failing, real limits, servers that lie (about an hour)
 	python tests/faults/run.py --writers --json build/faults.json --markdown build/faults.md
 	python -W ignore tests/faults/h5ad.py --trials 2000
 	python tests/faults/calls/every_k.py --json build/every_k.json --markdown build/every_k.md
 	python tests/faults/crash/run.py --json build/crash.json --markdown build/crash.md
 	python tests/faults/limits/run.py --json build/limits.json --markdown build/limits.md
+	python -W ignore tests/faults/servers/run.py --json build/servers.json --markdown build/servers.md
 
 soak: build  ## schedules of the engine's threads, full rate, loaders of every store, resumes, signals (2 hours; goes on where it stopped; ONLY=schedules, rate, loaders, resumes or signals)
 	$(if $(filter-out schedules,$(ONLY)),,build/release/tests/native/schedules/penstock_schedules_tests --schedules=1000000 --small=50000 --json=build/schedules.json)
