@@ -103,6 +103,7 @@ class FaultServer(_Faulty):
         self.body = b""  # of replies that are a status and no more
         self.keys: dict[str, tuple[str, str | None]] = {}
         self.etag = '"one"'  # of all files
+        self.hold = 0.0  # seconds before the refusal "held"
         super().__init__(_FaultHandler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
@@ -203,6 +204,9 @@ class _FaultHandler(_FaultyHandler):
     def fail(self, fault: str, status: int, headers: dict[str, str], body: bytes, data: bytes) -> None:
         if fault in ("503", "429"):
             self.empty(int(fault), {"Retry-After": "0"})
+        elif fault == "held":
+            time.sleep(self.server.hold)
+            self.empty(503, {"Retry-After": "0"})
         elif fault == "later":
             self.empty(503, {"Retry-After": "2"})
         elif fault.isdigit() and fault != "200":

@@ -17,22 +17,22 @@ from _python_stores import Failing
 from penstock import Storage
 
 DEADLINE = 2.0
-FAILS = 0.7 * DEADLINE  # of each file, before it is there
+FAILS = 0.55 * DEADLINE  # of each file or range, before it is there: of two the deadline is over
 SLACK = 4.0  # of a busy machine; without one deadline for all it is a multiple of it, or nothing is given up
 
 
 @pytest.fixture
 def failing(root: Path) -> Iterator[FaultServer]:
-    """Each path is there from a time on after it was first asked for."""
-    first: dict[str, float] = {}
-
-    def fault(path: str, number: int) -> str | None:
-        begin = first.setdefault(path, time.monotonic())
-        return "503" if server.is_failing and time.monotonic() - begin < FAILS else None  # type: ignore[attr-defined]
-
-    with fault_server(root, fault) as server:
-        server.is_failing = True  # type: ignore[attr-defined]
+    """Where `is_failing`, what is first asked for is refused after a while; then it is there."""
+    with fault_server(root, lambda path, number: held_once(server, number)) as server:
+        server.is_failing, server.hold = True, FAILS  # type: ignore[attr-defined]
         yield server
+
+
+def held_once(server: FaultServer, number: int) -> str | None:
+    """The first request for each range of each file fails."""
+    asked = [each[:2] for each in server.requests[: number + 1]]
+    return "held" if getattr(server, "is_failing", True) and asked.count(asked[-1]) == 1 else None
 
 
 @pytest.fixture
@@ -64,16 +64,14 @@ def test_of_rows_that_wait_for_a_connection(silent: FaultServer) -> None:
     assert "stream.bin" in given_up(lambda: view.read(np.arange(0, len(view), 3)))
 
 
-@pytest.mark.parametrize(("order", "connections"), [("uniform", 2), (penstock.orders.Blocks(2, 8), 16)])
-def test_of_a_batch(silent: FaultServer, order: Any, connections: int) -> None:
-    """The rows of a fetch, which are several batches', have an attempt each: not one after the other here."""
-    storage = Storage(deadline=DEADLINE, connections=connections)
+def test_of_a_batch(silent: FaultServer) -> None:
+    storage = Storage(deadline=DEADLINE, connections=2)
     view = penstock.open(f"{silent.address}/corpus", storage=storage).windows(16)
     silent.is_silent = True  # type: ignore[attr-defined]
-    with penstock.Loader(view, 8, seed=1, threads=1, order=order, framework="numpy") as loader:
+    with penstock.Loader(view, 16, seed=1, threads=1, framework="numpy") as loader:
         given_up(lambda: next(loader))
         silent.is_silent = False  # type: ignore[attr-defined]
-        assert len(next(loader).indices) == 8
+        assert len(next(loader).indices) == 16
 
 
 def test_of_a_row_that_is_read_in_rounds(failing: FaultServer) -> None:
@@ -87,27 +85,27 @@ def test_of_a_column_of_several_shards(tmp_path: Path) -> None:
     with penstock.Writer(tmp_path / "d", {"token": "u2"}, columns={"n": "u4"}, shard_size=2000) as writer:
         for number in range(500):
             writer.append(token=[number] * 9, columns={"n": number})
-    first: dict[str, float] = {}
-
-    def fault(path: str, number: int) -> str | None:
-        fails = "columns.bin" in path and time.monotonic() - first.setdefault(path, time.monotonic()) < FAILS
-        return "503" if fails else None
-
-    with fault_server(tmp_path, fault) as server:
+    with fault_server(
+        tmp_path, lambda path, number: ("columns" in path and held_once(server, number)) or None
+    ) as server:
+        server.hold = FAILS
         dataset = penstock.open(f"{server.address}/d", storage=Storage(deadline=DEADLINE))
         given_up(lambda: dataset.columns["n"][:])
 
 
 def test_of_a_store_of_ones_own(root: Path) -> None:
-    first: dict[str, float] = {}
+    asked: set[str] = set()
 
     def fault(path: str, number: int) -> None:
-        if time.monotonic() - first.setdefault(path, time.monotonic()) < FAILS:
+        if is_failing and path not in asked:
+            asked.add(path)
+            time.sleep(FAILS)
             raise OSError("it fails")
 
-    names = [f"{number}.npy" for number in range(3)]
-    storage = Storage(deadline=DEADLINE, connections=1)
-    given_up(lambda: penstock.open(*names, store=Failing(root, fault), storage=storage))
+    is_failing = False
+    dataset = penstock.open("corpus", store=Failing(root, fault), storage=Storage(deadline=DEADLINE))
+    is_failing = True
+    given_up(lambda: dataset.documents()[5])
 
 
 # ---- buckets
