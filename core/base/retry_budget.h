@@ -22,8 +22,8 @@ class RetryBudget {
 
   explicit RetryBudget(Others others = Others::Fail) noexcept : others_(others) {}
 
-  /// What is left of `deadline` for a request that begins now: at least a second or a quarter of it,
-  /// so that it has an attempt.
+  /// What is left of `deadline` for a request that begins now: at least a second or a quarter of it, so that it has an
+  /// attempt.
   [[nodiscard]] std::chrono::nanoseconds left(std::chrono::nanoseconds deadline) const noexcept;
   /// A request that began at `began` has a good answer, after failed attempts or without any.
   void answered(Clock::time_point began, bool has_failed, Clock::time_point now) noexcept;

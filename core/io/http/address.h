@@ -27,8 +27,7 @@ std::string origin_of(std::string_view url);
 std::string shown_address(std::string_view url);
 
 /// `text`, which a server may have written, without what opens an address: its name and password and the values of its
-/// query, as they stand there or decoded. Those below six letters (of a query
-/// eight) are not told from words.
+/// query, as they stand there or decoded. Those below six letters (of a query eight) are not told from words.
 std::string without_secrets_of(std::string text, std::string_view address);
 
 /// `text` with … for each `secret` in it.

@@ -150,7 +150,7 @@ def machine(number: str, port: str, folder: str) -> None:
     socket.sethostname(f"machine{number}")
     for command in (["addr", "add", f"{BRIDGE}.{number}.2/24", "dev", "eth0"], ["link", "set", "eth0", "up"]):
         run("ip", *command)
-    at = operations.At(f"http://{BRIDGE}.{number}.1:{port}", 5.0, Path(folder), Objects({}))
+    at = operations.At(f"http://{BRIDGE}.{number}.1:{port}", 60.0, Path(folder), Objects({}))
     options: dict[str, Any] = {"shard_size": 20_000, "scratch": folder, "storage": at.bucket()}
     writer = penstock.Writer("s3://data/out", {"token": "u2"}, metadata="json", **options)
     for each in range(30):
