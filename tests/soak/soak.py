@@ -78,11 +78,13 @@ class Soak:
 
 
 def do_rate(soak: Soak) -> Iterator[None]:
-    for name in soak.names("rate", rate.NAMES):
-        done = soak.state["rate"].setdefault(
-            name, {"legs": 0, "position": 0, "batches": 0, "read again": 0, "grown": []}
-        )
-        while done["legs"] < soak.sizes["legs"]:
+    for leg in range(soak.sizes["legs"]):
+        for name in soak.names("rate", rate.NAMES):
+            done = soak.state["rate"].setdefault(
+                name, {"legs": 0, "position": 0, "batches": 0, "read again": 0, "grown": []}
+            )
+            if done["legs"] > leg:
+                continue
             said = soak.child("rate", name, rate, soak.sizes["leg"], done["position"])
             done["legs"] += 1
             if said is not None:
