@@ -45,9 +45,8 @@ class Signals:
         self.names = [verb.name for verb in self.bench.verbs]
         self._verbs = {verb.name: verb for verb in self.bench.verbs}
         self._took: dict[str, float] = {}
-        begin = time.monotonic()
-        subprocess.run([sys.executable, "-m", "penstock", "--version"], check=True, stdout=subprocess.DEVNULL)
-        self._starts = time.monotonic() - begin  # by then a command says what ended it
+        self._is_early = False  # the last one had not imported penstock's extension when it was sent its signal
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background ignores it, and so would they
 
     def one(self, name: str, number: int) -> str:
         """One moment; in words, how the command ended.
@@ -70,7 +69,7 @@ class Signals:
         try:
             ended = self._ended(verb.command(self.bench.data, out), scratch, sent)
             took = time.monotonic() - begin
-            outcome = self._judge(verb, out, ended, sent, scratch)
+            outcome = self._judge(verb, out, ended, sent and sent[0], scratch)
             if verb.makes:
                 self.bench.go_on(verb, out)
         finally:
@@ -86,6 +85,7 @@ class Signals:
             with_time = time.monotonic() + sent[1]
             while process.poll() is None and time.monotonic() < with_time:
                 time.sleep(0.002)
+            self._is_early = process.poll() is None and "_native" not in maps_of(process.pid)
             process.send_signal(sent[0])
         try:
             said = process.communicate(timeout=_SECONDS)[1]
@@ -94,24 +94,20 @@ class Signals:
             raise WrongError(f"no end {_SECONDS:.0f} s after {sent[0].name if sent else 'its begin'}") from None
         return Ended(process.returncode, said)
 
-    def _judge(
-        self, verb: Verb, out: Path, ended: Ended, sending: tuple[signal.Signals, float] | None, scratch: Path
-    ) -> str:
+    def _judge(self, verb: Verb, out: Path, ended: Ended, sent: signal.Signals | None, scratch: Path) -> str:
         if ended.code == 0:
             return self.bench.judge(verb, out, ended, "$^")
         self.bench.check_published(verb, out)
-        if sending is None:
+        if sent is None:
             raise WrongError(f"ended with {ended.code} without a signal: {ended.said[-800:]}")
-        sent, after = sending
-        is_early = after <= self._starts  # in Python's first milliseconds penstock is not imported
         if ended.code == -sent:
             if sent == signal.SIGKILL:
                 return "killed"
-            if ended.said or not is_early:
-                raise WrongError(f"ended by {sent.name} itself after {after:.2f} s: {ended.said[-800:]}")
+            if ended.said or not self._is_early:
+                raise WrongError(f"ended by {sent.name} itself: {ended.said[-800:]}")
             return "before it could say so"
         if sent == signal.SIGINT and ended.code in (1, -2) and "KeyboardInterrupt" in ended.said:
-            if is_early and "penstock" not in ended.said.replace("-m penstock", ""):
+            if self._is_early and "penstock" not in ended.said.replace("-m penstock", ""):
                 return "before it could say so"
             raise WrongError(f"a traceback: {ended.said[-1500:]}")
         lines = ended.said.strip().splitlines()
@@ -122,3 +118,11 @@ class Signals:
         if left:
             raise WrongError(f"{sent.name} left {left[:5]}: {lines[0]}")
         return "said"
+
+
+def maps_of(process: int) -> str:
+    """The files that it has mapped; nothing of one that has ended."""
+    try:
+        return Path(f"/proc/{process}/maps").read_text()
+    except OSError:
+        return ""

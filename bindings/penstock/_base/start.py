@@ -6,6 +6,7 @@ import sys
 
 _INTERRUPTED, _TERMINATED = 130, 143
 _by: list[int] = []  # the signal that ended it
+_ours: list[int] = []  # signals whose handlers are set here
 
 
 def _is_command() -> bool:
@@ -49,7 +50,14 @@ def imported() -> None:
     """From here on Ctrl-C is a KeyboardInterrupt again, and SIGTERM too."""
     for number, then in ((signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, _stop)):
         if signal.getsignal(number) is _end:
+            _ours.append(number)
             signal.signal(number, then)
+
+
+def done() -> None:
+    """The command has ended well. Python's own end, in which no handler runs, is not told as a failure of it."""
+    for number in _ours:
+        signal.signal(number, signal.SIG_IGN)
 
 
 def interrupted_code() -> int:

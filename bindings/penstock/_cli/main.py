@@ -133,6 +133,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with cli.make_context("penstock", list(given) or ["-h"]) as context:
             meta = context.meta
             result = cli.invoke(context)
+        if sys.stdout is not None:
+            sys.stdout.flush()  # which may wait for whoever reads it
+        _start.done()
         return result if isinstance(result, int) else EXIT_OK
     except click.exceptions.Exit as error:
         return error.exit_code

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM in the command's first second, while it imports: one line, and 130 or 143."""
+"""Ctrl-C and SIGTERM while a command imports: one line, and 130 or 143. And while Python ends: the command was done."""
 
 from __future__ import annotations
 
@@ -19,6 +19,16 @@ class Interrupts:
             os.kill(os.getpid(), int(os.environ["INTERRUPT_BY"]))
 sys.meta_path.insert(0, Interrupts())
 """
+LATE = """
+import atexit, builtins, os
+class Late:
+    def __del__(self, kill=os.kill, process=os.getpid(), by=int(os.environ["INTERRUPT_BY"])):
+        kill(process, by)
+if os.environ["INTERRUPT_AT"] == "modules":
+    builtins.late = Late()  # goes with the last of them
+else:
+    atexit.register(Late().__del__)
+"""
 MINE = """
 import os, signal
 try:
@@ -29,8 +39,10 @@ except KeyboardInterrupt:
 """
 
 
-def interrupted(tmp_path: Path, at: str, *command: str, by: int = signal.SIGINT) -> tuple[int, str, str]:
-    (tmp_path / "sitecustomize.py").write_text(HOOK)
+def interrupted(
+    tmp_path: Path, at: str, *command: str, by: int = signal.SIGINT, hook: str = HOOK
+) -> tuple[int, str, str]:
+    (tmp_path / "sitecustomize.py").write_text(hook)
     environment = dict(os.environ, PYTHONPATH=str(tmp_path), INTERRUPT_AT=at, INTERRUPT_BY=str(int(by)))
     done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout, done.stderr
@@ -55,6 +67,14 @@ def test_ctrl_c_during_imports_is_one_line_and_130(tmp_path: Path, how: str, at:
     command = [sys.executable, "-m", "penstock"] if how == "-m" else [str(script)]
     given = [*command, "info", str(tmp_path)]
     assert interrupted(tmp_path, at, *given, by=by) == (code, "", "penstock: interrupted\n")
+
+
+@pytest.mark.parametrize("at", ["atexit", "modules"])
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_python_ends_is_no_failure_of_the_command(tmp_path: Path, at: str, by: int) -> None:
+    given = [sys.executable, "-m", "penstock", "ranks", "64"]
+    code, said, errors = interrupted(tmp_path, at, *given, by=by, hook=LATE)
+    assert (code, errors) == (0, "") and "64" in said
 
 
 @pytest.mark.parametrize(("name", "at"), [("train.py", "penstock._load.job"), ("train.py", ""), ("penstock", "")])
