@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -18,6 +19,8 @@ from verbs import VERBS, Verb
 MOMENTS = 200
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 _SECONDS = 300.0
+_FILES = re.compile(r"/penstock/([\w/]+\.py)")
+_FIRST = {"__init__.py", "_base/__init__.py", "_base/start.py"}  # that set the handlers
 
 
 def _looks(name: str, line: str) -> Verb:
@@ -100,16 +103,16 @@ class Signals:
         self.bench.check_published(verb, out)
         if sent is None:
             raise WrongError(f"ended with {ended.code} without a signal: {ended.said[-800:]}")
+        if sent == signal.SIGINT and ended.code in (1, -2) and "KeyboardInterrupt" in ended.said:
+            if self._is_early and not {*_FILES.findall(ended.said)} - _FIRST:
+                return "before it could say so"
+            raise WrongError(f"a traceback: {ended.said[-1500:]}")
         if ended.code == -sent:
             if sent == signal.SIGKILL:
                 return "killed"
             if ended.said or not self._is_early:
                 raise WrongError(f"ended by {sent.name} itself: {ended.said[-800:]}")
             return "before it could say so"
-        if sent == signal.SIGINT and ended.code in (1, -2) and "KeyboardInterrupt" in ended.said:
-            if self._is_early and "penstock" not in ended.said.replace("-m penstock", ""):
-                return "before it could say so"
-            raise WrongError(f"a traceback: {ended.said[-1500:]}")
         lines = ended.said.strip().splitlines()
         if ended.code != 128 + sent or len(lines) != 1 or "interrupted" not in lines[0]:
             raise WrongError(f"{sent.name}: ended with {ended.code}: {ended.said[-1500:]}")
