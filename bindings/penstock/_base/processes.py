@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing import popen_spawn_posix, resource_tracker, util
@@ -57,17 +58,39 @@ ONE_THREAD = {"TOKENIZERS_PARALLELISM": "false", "RAYON_NUM_THREADS": "1", "OMP_
 
 
 @contextmanager
+def _signals_later() -> Iterator[None]:
+    """What Python does at Ctrl-C and SIGTERM it does afterwards. In the main thread, where it does it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    theirs = {number: each for number, each in handlers.items() if callable(each)}
+    for number in theirs:
+        signal.signal(number, lambda number, frame: came.append(number))
+    try:
+        yield
+    finally:
+        for number, each in theirs.items():
+            signal.signal(number, each)
+        for number in came[:1]:
+            theirs[number](number, None)
+
+
+@contextmanager
 def surroundings_of_workers() -> Iterator[None]:
     """Settings that children inherit that start inside: one thread for each tokenizer, and Ctrl-C blocked.
 
-    Ctrl-C reaches the whole process group, from a worker's first instruction on; the parent alone decides.
+    Ctrl-C reaches the whole process group, from a worker's first instruction on; the parent alone decides. Neither it
+    nor SIGTERM ends the parent inside: a child that waits for its first orders would tell that they do not come.
     """
     resource_tracker.ensure_running()  # else it starts below, and unblocks the signal
     before = {name: os.environ.get(name) for name in ONE_THREAD}
     os.environ.update(ONE_THREAD)
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        yield
+        with _signals_later():
+            yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         for name, value in before.items():

@@ -54,11 +54,11 @@ class WorkerPool(InOrder):
             process = BoundProcess(target=_run_worker, args=(theirs, self._work), name=name, daemon=True)
             with theirs, surroundings_of_workers():
                 process.start()
+                self._processes.append(process)
+                self._connections.append(ours)
+                self._waiting.append(0)
         except OSError as error:
             raise WorkerError(f"{name} cannot be started: {error.strerror or error}; use fewer --workers") from error
-        self._processes.append(process)
-        self._connections.append(ours)
-        self._waiting.append(0)
 
     @property
     def started(self) -> int:
