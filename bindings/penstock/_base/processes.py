@@ -67,14 +67,14 @@ def _signals_later() -> Iterator[None]:
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     theirs = {number: each for number, each in handlers.items() if callable(each)}
     for number in theirs:
-        signal.signal(number, lambda number, frame: came.append(number))
+        signal.signal(number, lambda given, frame: came.append(given))
     try:
         yield
     finally:
         for number, each in theirs.items():
             signal.signal(number, each)
-        for number in came[:1]:
-            theirs[number](number, None)
+        for given in came[:1]:
+            theirs[signal.Signals(given)](given, None)
 
 
 @contextmanager
