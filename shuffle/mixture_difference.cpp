@@ -19,7 +19,9 @@
 //   {"algorithm":1,"name":"mixture","seed":…,
 //    "orders":{source:…}                          Order::identity of each source that a stage uses
 //    "stages":[{"begin":…,"sources":[source,…],"weights":[…],…},…]
+//    "asked":{"caps":{source:…},"stages":[…]}}   the list, where the stages as they came out do not say all
 //    "caps":{source:…}, "steered":{"names":[source,…],"stages":[[begin,weight,…],…]}}     of a steered one
+// States were saved without "asked" before: they say no more than their stages.
 
 namespace penstock::shuffle {
 namespace {
@@ -205,6 +207,34 @@ void compare_source_orders(const json& saved, const json& now, OrderDifference& 
   }
 }
 
+// ---- the list as it was asked for
+
+/// Null: an order does not say it.
+const json* asked_of(const json& order) {
+  const json* asked = find_saved(order, "asked");
+  if (asked == nullptr) return nullptr;
+  const json* caps = find_saved(*asked, "caps");
+  const json* stages = find_saved(*asked, "stages");
+  if (caps == nullptr || !caps->is_object() || stages == nullptr || !stages->is_array() || asked->size() != 2) {
+    refuse_saved_job("what was asked of its mixture is not caps and stages");
+  }
+  for (const json& cap : *caps) {
+    if (!cap.is_number_unsigned()) refuse_saved_job("a cap is no number");
+  }
+  return asked;
+}
+
+/// Of two orders whose stages came out alike.
+void compare_asked(const json& saved, const json& now, std::uint64_t position, OrderDifference& out) {
+  const json* a = asked_of(saved);
+  const json* b = asked_of(now);
+  if (a == nullptr || b == nullptr || !out.texts.empty()) return;
+  out.say_asked = true;
+  compare_stages(stages_before(*a, position)["stages"], stages_before(*b, position)["stages"], position, stage_text,
+                 out);
+  for (OrderDifference::Text& each : out.texts) each.text.insert(each.text.find(':'), " as it was asked for");
+}
+
 std::string steered_text(bool was_steered) {
   return was_steered ? "steered: the state's mixture is, this one is not: give Mixture(…, steered=True)"
                      : "steered: the state's mixture is not, this one is, which is part of the job";
@@ -239,9 +269,12 @@ OrderDifference steered_difference(std::string_view saved_text, std::string_view
         if (key == "orders") compare_source_orders(a, b, out);
         if (key == "stages") compare_stages(a[key], b[key], position, stage_text, out);
         if (key == "steered" && !out.are_steered) out.texts.push_back({steered_text(is_steered(a))});
-        return key == "orders" || key == "stages" || key == "steered" || key == "caps";
+        if (key == "asked") return !out.are_steered;
+        if (key == "caps") return is_steered(a) || is_steered(b);
+        return key == "orders" || key == "stages" || key == "steered";
       },
       difference);
+  if (difference.are_mixed && !difference.are_steered) compare_asked(whole, whole_now, end, difference);
   return difference;
 }
 

@@ -46,6 +46,24 @@ MixtureStage asked_stage(const MixtureCourse& course, const MixturePlan& plan) {
   return stage;
 }
 
+// The list as it was asked for, up to `end`.
+json asked_stages(const MixturePlan& plan, std::uint64_t end) {
+  json stages = json::array();
+  for (const MixtureCourse& course : plan.courses().list()) {
+    if (course.begin < end) stages.push_back(stage_entry(asked_stage(course, plan), plan.spec()));
+  }
+  return stages;
+}
+
+// With ramps, and where units have parts, rows behind a cap depend on the caps and on the list, which stages as they
+// came out do not tell.
+bool depends_on_list(const MixturePlan& plan, std::uint64_t end) {
+  const std::vector<MixtureCourse>& list = plan.courses().list();
+  return std::any_of(list.begin(), list.end(), [&](const MixtureCourse& course) {
+    return course.begin < end && (course.ramp > 0 || course.parts > 1);
+  });
+}
+
 json caps_by_name(const MixtureSpec& spec) {
   json caps = json::object();
   for (std::size_t s = 0; s < spec.caps.size(); ++s) {
@@ -72,28 +90,25 @@ std::string Mixture::identity(std::uint64_t position) const {
   return text += kEnd;
 }
 
-// Of a steered mixture the list as it was asked for, of others the stages as they came out; and of orders those of the
-// sources that were met, since what is set may be of any all of them.
+// Of a steered mixture the list as it was asked for, of others the stages as they came out, and where these do not say
+// all, the list too; and of orders those of the sources that were met, since what is set may be of any all of them.
 std::string Mixture::identity_of_list(std::uint64_t position) const {
   const MixtureSpec& spec = plan_->spec();
   const std::uint64_t end = std::min(std::max<std::uint64_t>(position, 1), steering_ ? kMostPosition : plan_->end());
   json root = {{"algorithm", kAlgorithm}, {"name", "mixture"}, {"orders", json::object()}, {"seed", seed_}};
   json& orders = root["orders"];
-  json stages = json::array();
   const auto add_order = [&](std::uint32_t source) {
     const std::string& name = spec.names[source];
     if (!orders.contains(name)) orders[name] = json::parse(orders_[source]->identity(Order::kNever));
   };
   if (steering_) {
-    for (const MixtureCourse& course : plan_->courses().list()) {
-      if (course.begin < end) stages.push_back(stage_entry(asked_stage(course, *plan_), spec));
-    }
     for (std::uint32_t source = 0; source < spec.names.size(); ++source) add_order(source);
     root["caps"] = caps_by_name(spec);
     root["steered"] = {{"names", spec.names}, {"stages", json::array()}};
-    root["stages"] = std::move(stages);
+    root["stages"] = asked_stages(*plan_, end);
     return root.dump();
   }
+  json stages = json::array();
   for (const MixtureStage& stage : plan_->stages()) {
     if (stage.begin >= end) break;
     for (const std::uint32_t source : stage.sources) add_order(source);
@@ -109,6 +124,9 @@ std::string Mixture::identity_of_list(std::uint64_t position) const {
                       {"window", plan_->courses().at(group).window}});
   }
   root["stages"] = std::move(stages);
+  if (depends_on_list(*plan_, end)) {
+    root["asked"] = {{"caps", caps_by_name(spec)}, {"stages", asked_stages(*plan_, end)}};
+  }
   return root.dump();
 }
 
@@ -130,8 +148,9 @@ SourceKeys Mixture::sources_set_before(std::uint64_t position) const {
 // Caps are no difference until one of the two has been reached: up to there both mixtures have given the same.
 void Mixture::compare_caps(std::string_view saved_text, std::uint64_t position, OrderDifference& out) const {
   const json saved = json::parse(saved_text);
-  const json* caps = find_saved(saved, "caps");
-  if (caps == nullptr || !caps->is_object()) refuse_saved_job("a steered mixture says its caps");
+  const json* asked = steering_ ? &saved : find_saved(saved, "asked");
+  const json* caps = asked == nullptr ? nullptr : find_saved(*asked, "caps");
+  if (caps == nullptr || !caps->is_object()) refuse_saved_job("its mixture does not say its caps");
   MixtureSpec spec = plan_->spec();
   bool differ = false;
   for (std::uint32_t s = 0; s < spec.names.size(); ++s) {
@@ -146,7 +165,8 @@ void Mixture::compare_caps(std::string_view saved_text, std::uint64_t position, 
     out.texts.push_back({fmt::format("source {}: {}, which it had given", key_text(spec.names[s]),
                                      difference_text("cap", cap, now == Order::kNever ? nullptr : &own))});
   }
-  if (!differ || !out.texts.empty() || spec.group == 1) return;
+  // A short last group is among the stages of a mixture that is not steered.
+  if (!steering_ || !differ || !out.texts.empty() || spec.group == 1) return;
   // Where no source is left, a group may be a short one, which depends on its end.
   const std::shared_ptr<const MixturePlan> then = MixturePlan(std::move(spec)).with(steering_);
   if (then->last_position() == plan_->last_position()) return;
@@ -158,7 +178,11 @@ void Mixture::compare_caps(std::string_view saved_text, std::uint64_t position, 
 }
 
 OrderDifference Mixture::difference_to(std::string_view saved, std::uint64_t position) const {
-  if (!steering_) return mixture_difference(saved, identity(kNever), position);
+  if (!steering_) {
+    OrderDifference difference = mixture_difference(saved, identity_of_list(kNever), position);
+    if (difference.say_asked) compare_caps(saved, position, difference);
+    return difference;
+  }
   OrderDifference difference =
       steered_difference(saved, identity_of_list(kNever), position, sources_set_before(position));
   if (!difference.are_steered || !difference.texts.empty()) return difference;

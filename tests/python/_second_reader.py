@@ -246,8 +246,8 @@ class Mixture:
     """What a mixture gives at each position, by its `order`; `window` is that of its views, where they are cut."""
 
     def __init__(self, order, window):
-        self.caps, self.leaving, self.places, self.steps = order.get("caps", {}), {}, [], []
-        stages = order["stages"]
+        asked = order.get("asked", order)
+        self.caps, self.leaving, self.places, self.steps, stages = asked.get("caps", {}), {}, [], [], asked["stages"]
         for begin, *weights in order.get("steered", {"stages": ()})["stages"]:
             inside = [stage for stage in stages if stage["begin"] <= begin][-1]
             is_set = {"begin": begin, "sources": order["steered"]["names"], "weights": weights, "ramp": 0, "set": True}
@@ -260,7 +260,7 @@ class Mixture:
             group, begin = stage.get("group", 1), stage["begin"]
             weights = dict(zip(stage["sources"], stage["weights"], strict=True))
             later = {name for each in stages[number:] for name in each["sources"]}
-            if "caps" not in order and self._is_implied(stage, unit, weights, later):
+            if "caps" not in asked and self._is_implied(stage, unit, weights, later):
                 continue
             self.places.append((begin, unit, parts, group, stage.get("window")))
             self.steps = [step for step in self.steps if step[0] < unit]

@@ -130,5 +130,32 @@ TEST(SavedMixture, WhatIsUnknownOfSourcesThatOnlyLaterStagesUseIsRefused) {
   }
 }
 
+const std::string kRamp = R"({"begin":40,"ramp":16,"sources":["a","b"],"weights":[3,1]})";
+
+/// A mixture of kThreeToOne, an implied stage and a ramp, which was asked for as this list.
+std::string asking(const std::string& list, const std::string& more = "") {
+  return job_of(fmt::format(R"({{{}"name":"mixture","orders":{{"a":{{"size":9}}}},"seed":7,"stages":[{},{},{}]}})",
+                            list.empty() ? "" : R"("asked":{"caps":{"b":3},"stages":[)" + list + "]" + more + "},",
+                            kThreeToOne, R"({"begin":20,"sources":["a"],"weights":[1]})", kRamp),
+                kAAndB);
+}
+
+TEST(SavedMixture, OfStagesThatCameOutAlikeThoseAskedForAreCompared) {
+  const std::string saved = asking(kThreeToOne + "," + kRamp);
+  const std::string other = asking(kThreeToOne + R"(,{"begin":20,"sources":["a"],"weights":[1]},)" + kRamp);
+  for (const std::uint64_t position : {0, 20}) expect_said(saved, other, position, "");
+  expect_said(saved, other, 21,
+              "stage 1 as it was asked for: saved no such stage, now a 1 from position 20; 1 "
+              "observation had been given from there on");
+  expect_said(other, saved, 50, "stage 1 as it was asked for: saved a 1 from position 20, now a 3…");
+  // Another stage that came out has been told, and what follows from it is not.
+  expect_said(saved, mixture(kThreeToOne, kAAndB), 50, "stage 1: saved a 1 from position 20, now no such stage; …");
+  for (const std::string& silent : {asking(""), saved}) {
+    expect_said(silent, saved, 50, "");
+    expect_said(saved, silent, 50, "");
+    EXPECT_TRUE(is_refused_here(nlohmann::json::parse(asking(kRamp, R"(,"more":1)")), silent, 50));
+  }
+}
+
 }  // namespace
 }  // namespace penstock::shuffle

@@ -34,11 +34,13 @@ def packed() -> dict[str, penstock.View]:
 
 
 class Kind(NamedTuple):
-    """A mixture; weights that are set after so many batches, at a position or the loader's; the sources' order."""
+    """A mixture; weights that are set after so many batches, at a position or the loader's; the sources' order; the
+    kind of which states are saved now, where they say more than these did."""
 
     mixture: Callable[[], Mixture]
     sets: Mapping[int, tuple[Mapping[str, Any], Any]] = {}
     order: Any = "uniform"
+    now: str | None = None
 
 
 def listed() -> Mixture:
@@ -79,13 +81,15 @@ SETS: dict[int, tuple[dict[str, Any], Any]] = {
 KINDS = {
     "stages, caps": Kind(listed),
     "stages in blocks": Kind(listed, order={"web": Blocks(4, 16), "code": "sequential"}),
-    "ramps": Kind(ramped),
-    "windows in groups": Kind(lambda: cut(False)),
+    "ramps": Kind(ramped, now="ramps, with what was asked"),
+    "windows in groups": Kind(lambda: cut(False), now="windows in groups, with what was asked"),
     "steered": Kind(lambda: listed().steered(), SETS),
     "steered ramps": Kind(lambda: ramped().steered(), {**SETS, 3: ({"web": 1, "books": 4}, 41)}),
     "steered windows in groups": Kind(lambda: cut(True), SETS),
     "steered packed rows of two lengths": Kind(lengths, SETS),
     "steered, a short last group": Kind(short, {2: ({"web": 2, "code": 1}, None)}),
+    "ramps, with what was asked": Kind(ramped),
+    "windows in groups, with what was asked": Kind(lambda: cut(False)),
 }
 
 
@@ -110,15 +114,16 @@ def found(kind: Kind) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", KINDS)
 def test_a_state_that_was_saved_loads_and_gives_the_same_rows(name):
-    golden = json.loads(FILE.read_text())["kinds"][name]
+    kinds = json.loads(FILE.read_text())["kinds"]
+    golden, now = kinds[name], kinds[KINDS[name].now or name]
     assert golden["state"]["position"] > 5 * G and sum(map(len, golden["batches"])) > 2 * G
     with loader(KINDS[name]) as made:
         made.load_state_dict(golden["state"])
-        assert made.state_dict() == golden["state"]
-        assert given(made) == golden["batches"]
+        assert made.state_dict() == now["state"]
+        assert given(made) == golden["batches"] == now["batches"]
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", [name for name, kind in KINDS.items() if kind.now is None])
 def test_a_run_saves_the_same_state(name):
     assert found(KINDS[name]) == json.loads(FILE.read_text())["kinds"][name]
 

@@ -68,8 +68,7 @@ def test_mixtures_are_alike(seed: int, views: dict[str, Any]) -> None:
         assert "caps" in str(error) or "begins" in str(error), error
         return
     order = {name: random_order(chance) for name in SIZES}
-    is_cut = bool(caps) and any(stage.ramp or stage.window for stage in stages)
-    compare(chance, mixture, order, is_cut, math.inf if end is None else end)
+    compare(chance, mixture, order, math.inf if end is None else end)
 
 
 def halves(total: int) -> int:
@@ -95,21 +94,18 @@ def test_mixtures_at_edges_are_alike(number: int, views: dict[str, Any]) -> None
     weights, ramp = EDGES[number]
     given: list[dict[str, Any]] = [{}, {"at": 500, "ramp": penstock.Positions(ramp)}]
     stages = [penstock.Stage(each, **more) for each, more in zip(weights, given, strict=False)]
-    compare(random.Random(number), penstock.Mixture(views, stages), "uniform", False, math.inf, 2_000)
+    compare(random.Random(number), penstock.Mixture(views, stages), "uniform", math.inf, 2_000)
 
 
-def compare(
-    chance: random.Random, mixture: penstock.Mixture, order: Any, is_cut: bool, end: float, most: int = 6_000
-) -> None:
+def compare(chance: random.Random, mixture: penstock.Mixture, order: Any, end: float, most: int = 6_000) -> None:
     """Positions and where batches end, by the state of the mixture and by that of the same one, steered.
 
-    `is_cut`: what a state of stages as they came out does not tell, since caps cut ramps or groups. `end`: as it was
-    given; where no source is left earlier, a steered mixture's state tells it.
+    `end`: as it was given; where no source is left earlier, states that say the caps tell it.
     """
     last = math.inf if mixture.run_end is None else mixture.run_end
     begins = [0, last - 40, last, *(stage.begin + d for stage in mixture.stages for d in (-20, 0))]
     begins += [chance.randrange(most) for _ in range(3)]
-    for each in (mixture.steered(), mixture)[: 1 if is_cut else 2]:
+    for each in (mixture.steered(), mixture):
         job = penstock.Job(each, global_batch_size=4, seed=3, order=order)
         run = Run(job.state_dict(2**63 - 1))
         for first in {max(0, min(p, last - 1)) for p in begins if p < MOST}:
@@ -118,7 +114,8 @@ def compare(
                 assert (picked["source"], picked["epoch"], picked["index"]) == (source, epoch, index), p
                 assert picked["first_record"] == begin, p
         for position in (0, *(b - 2 for b in begins if 2 <= b <= min(MOST, last))):
-            wanted, plan = run.batch(position, [(0, 4)], end if each.is_steered else last), job.plan(position, 0, 1)
+            says_caps = each.is_steered or "asked" in run.order
+            wanted, plan = run.batch(position, [(0, 4)], end if says_caps else last), job.plan(position, 0, 1)
             assert wanted is not None and plan is not None
             assert (plan.global_rows, plan.next_position) == (len(wanted[0]), wanted[2])
 
