@@ -166,9 +166,14 @@ void Mixture::compare_caps(std::string_view saved_text, std::uint64_t position, 
                                      difference_text("cap", cap, now == Order::kNever ? nullptr : &own))});
   }
   // A short last group is among the stages of a mixture that is not steered.
-  if (!steering_ || !differ || !out.texts.empty() || spec.group == 1) return;
-  // Where no source is left, a group may be a short one, which depends on its end.
-  const std::shared_ptr<const MixturePlan> then = MixturePlan(std::move(spec)).with(steering_);
+  if (!steering_ || !differ || !out.texts.empty() || spec.group == 1 || position == 0) return;
+  // Where no source is left, a group may be a short one, which depends on its end. What begins later is this mixture's
+  // alone: with the saved caps it may be none.
+  const std::vector<MixtureCourse>& list = plan_->courses().list();
+  const auto is_before = [&](const MixtureCourse& course) { return course.begin < position; };
+  spec.stages.resize(static_cast<std::size_t>(std::count_if(list.begin(), list.end(), is_before)));
+  const auto set = std::make_shared<const Steering>(steering_->first(steering_->count_before(position)));
+  const std::shared_ptr<const MixturePlan> then = MixturePlan(std::move(spec)).with(set);
   if (then->last_position() == plan_->last_position()) return;
   if (std::min(then->short_group(), plan_->short_group()) >= position) return;
   const json end = then->last_position();

@@ -205,6 +205,17 @@ def test_what_is_not_as_penstock_writes_it_is_refused(change, views):
         load(mixture, {**state, "job": json.dumps(saved)})
 
 
+@pytest.mark.parametrize("window", [None, 2])
+def test_a_steered_run_that_its_caps_would_have_ended_may_go_on_to_another_stage(window, views):
+    first = Stage({"web": 1}, window=window)
+    saved = Mixture(views, [first], caps={"web": 32}, group=8, steered=True)
+    now = Mixture(views, [first, Stage({"code": 1}, at=160)], caps={"web": 320}, group=8, steered=True)
+    for position in (0, 8, 24):
+        assert load(now, job(saved).state_dict(position)) == position
+    with pytest.raises(penstock.StateMismatchError, match="source web: cap: saved 32, now 320"):
+        load(now, job(saved).state_dict(33 if window is None else 65))
+
+
 def test_a_steered_mixture_says_it_in_members_of_its_own(views):
     mixture = ramp_after_a_cap(views)[0]
     state, steered = job(mixture).state_dict(300), job(mixture.steered()).state_dict(300)
