@@ -8,7 +8,7 @@ PYTEST_FLAGS ?= -n 3
 CPP_FILES = $$(git ls-files '*.h' '*.cpp')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test setup-check package build test check checks format lint types stubs man includes sanitize tidy wheel wheel-old docs budget model adapters formats soma ray peers-tests bench bench-quick bench-peers bench-cells demo faults soak mutations wait fuzz format clean
+.PHONY: help setup setup-test setup-check package build test check checks format lint types stubs man includes sanitize tidy wheel wheel-old docs budget model adapters formats soma ray ray-nodes peers-tests bench bench-quick bench-peers bench-cells demo faults soak mutations wait fuzz format clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -107,6 +107,9 @@ soma: build  ## SOMA experiments that tiledbsoma wrote, in an environment of its
 
 ray: build  ## on a Ray cluster of two nodes here, killed workers and nodes, in an environment of its own (about 8 minutes, 1.2 GB)
 	python tests/ray/run.py --json build/ray/results.json --markdown build/ray/results.md
+
+ray-nodes: build  ## nodes of a Ray cluster here, killed at many moments of a shuffle, imports, writes and a read (about an hour; goes on where it stopped; NODES="--only shuffle": a part)
+	python tests/ray/run.py --nodes --json build/ray/nodes.json --markdown build/ray/nodes.md $(NODES)
 
 peers-tests: build  ## tests of other loaders of cells, over penstock: their packages' own, from their sources (5 minutes, and 15 to build penstock for Python 3.12)
 	python tests/peers/run.py --markdown build/peers-tests/results.md

@@ -25,15 +25,19 @@ BUILD = HERE.parents[1] / "build" / "ray"
 SHOWN = ("ray", "datatrove", "anndata", "pyarrow")
 
 
+def surroundings(build: Path) -> dict[str, str]:
+    """Of a process in the environment."""
+    outside = {key: value for key, value in os.environ.items() if key not in ("PYTHONHOME", "VIRTUAL_ENV")}
+    return {**outside, "PYTHONPATH": str(penstock_alone(build / "path")), "RAY_USAGE_STATS_ENABLED": "0"}
+
+
 def run_tests(python: Path, build: Path, chosen: list[str]) -> list[dict[str, Any]]:
     """What came of each test: file, name, seconds, and whether it passed."""
-    outside = {key: value for key, value in os.environ.items() if key not in ("PYTHONHOME", "VIRTUAL_ENV")}
-    inside = {**outside, "PYTHONPATH": str(penstock_alone(build / "path")), "RAY_USAGE_STATS_ENABLED": "0"}
     report = build / "report.xml"
     report.unlink(missing_ok=True)
     command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", os.devnull, "--rootdir", str(HERE)]
     command += ["--show-capture=stderr", "-W", "ignore", f"--junitxml={report}", f"--timeout={300}"]
-    subprocess.run([*command, *(chosen or [str(HERE)])], env=inside, check=False)
+    subprocess.run([*command, *(chosen or [str(HERE)])], env=surroundings(build), check=False)
     found = []
     for case in ElementTree.parse(report).iter("testcase"):
         passed = not any(case.find(kind) is not None for kind in ("failure", "error", "skipped"))
@@ -65,9 +69,15 @@ def main() -> int:
     parser.add_argument("--build", type=Path, default=BUILD, help="where the environment is kept: 1 GB")
     parser.add_argument("--json", type=Path, help="file for the results")
     parser.add_argument("--markdown", type=Path, help="file for the record")
+    parser.add_argument(
+        "--nodes", nargs=argparse.REMAINDER, help="lost_nodes.py with the options that follow, no tests"
+    )
     options = parser.parse_args()
     build = options.build.absolute()
     python = environment(build / "environment", HERE / "requirements.txt")
+    if options.nodes is not None:
+        command = [str(python), str(HERE / "lost_nodes.py"), *options.nodes]
+        return subprocess.run(command, env=surroundings(build), check=False).returncode
     found, packages = run_tests(python, build, options.tests), versions(python)
     record = markdown(found, packages)
     print(record)

@@ -113,7 +113,8 @@ def test_an_import_whose_worker_is_killed_has_the_bytes_of_processes(cluster: Cl
 
 def test_token_files_are_imported_with_the_bytes_of_processes(cluster: Cluster, tmp_path: Path) -> None:
     tokens = np.random.default_rng(0).integers(0, 500, 3_000_000).astype("u2")
-    tokens[::97] = 500
+    tokens[96::97] = 500
+    tokens[-1] = 500
     tokens.tofile(tmp_path / "train.bin")
     options = ["train.bin", "--dtype", "u2", "--end-of-document", "500", "--shard-size", "1MB"]
     for place, where in (("here", ["--workers", "2"]), ("ray", ["--ray", cluster.address])):
