@@ -127,12 +127,14 @@ std::string describe_unfinished(ByteStore& store, const std::string& path, const
   if (listing.shards.empty() && listing.leftovers.empty() && !listing.has_run_lock) {
     return fmt::format("{}: no {}: not a dataset of penstock{}", path, kManifestName, hint_of_datasets_in(store, path));
   }
+  std::string more;
+  for (const std::uint64_t generation : listing.features) more += ", the folder " + features_name(generation);
+  if (listing.has_run_lock) more += fmt::format(", {} of a run at work or of one that was killed", kRunLockName);
   return fmt::format(
       "{}: an unfinished dataset: no {}, {} finished shard{}, {} unfinished{}: go on where it was begun (with "
       "--resume; in Python Writer(shard=…), then commit), or write it anew with overwrite",
       path, kManifestName, with_commas(listing.shards.size()), listing.shards.size() == 1 ? "" : "s",
-      with_commas(listing.leftovers.size()),
-      listing.has_run_lock ? fmt::format(", {} of a run at work or of one that was killed", kRunLockName) : "");
+      with_commas(listing.leftovers.size()), more);
 }
 
 std::string read_manifest_text(ByteStore& store, const std::string& path, Links links) {

@@ -41,8 +41,8 @@ FolderListing list_folder(ByteStore& store, const std::string& path);
 /// left is never taken for shards of the next one.
 std::uint64_t unpublished_generation(ByteStore& store, const std::string& path, const FolderListing& listing);
 
-/// "3 finished shards, 1 unfinished; go on with …", or which folders in it are datasets: what a folder without a
-/// manifest holds.
+/// "3 finished shards, 1 unfinished, the folder features; go on with …", or which folders in it are datasets: what a
+/// folder without a manifest holds.
 std::string describe_unfinished(ByteStore& store, const std::string& path, const FolderListing& listing);
 
 /// The text of a manifest, a regular file that no link brings out of its dataset: dataset.json by Links::BelowFolder,
