@@ -2,15 +2,19 @@
 
 #include "core/base/crc32c.h"
 #include "core/base/error.h"
+#include "layout/dataset/folder.h"
 #include "layout/dataset/format.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <string_view>
+#include <system_error>
 #include <utility>
 
 namespace penstock::writer {
@@ -27,28 +31,73 @@ std::string folder_of(const std::string& path) {
   raise(ErrorKind::InvalidArgument, "{}: it is there already: remove it, or give another name", path);
 }
 
+std::string partial_prefix(const std::string& name) {
+  return std::string(layout::kPartialPrefix) + name + "-";
+}
+
+// unique_suffix()'s form: a number, a hyphen, 16 digits.
+bool is_unique_suffix(std::string_view text) noexcept {
+  constexpr std::size_t kDigits = 16;
+  const std::size_t hyphen = text.find('-');
+  return hyphen != std::string_view::npos && hyphen > 0 && text.size() == hyphen + 1 + kDigits &&
+         text.find_first_not_of("0123456789") == hyphen &&
+         text.find_first_not_of("0123456789abcdef", hyphen + 1) == std::string_view::npos;
+}
+
+// Unfinished tables of this name, which no writer has locked: their writers were killed, or could not remove them. A
+// folder that cannot be listed keeps them.
+void remove_dead(const Descriptor& folder, const std::string& name, const std::string& path) {
+  const std::string prefix = partial_prefix(name);
+  std::vector<std::string> names;
+  try {
+    names = names_in(folder.get(), path);
+  } catch (const Error&) {
+    return;
+  }
+  for (const std::string& each : names) {
+    if (!each.starts_with(prefix) || !is_unique_suffix(std::string_view(each).substr(prefix.size()))) continue;
+    const Descriptor file(::openat(folder.get(), each.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    if (file.get() < 0 || ::flock(file.get(), LOCK_EX | LOCK_NB) != 0) continue;
+    ::unlinkat(folder.get(), each.c_str(), 0);
+  }
+}
+
 }  // namespace
 
 PackTableWriter::PackTableWriter(layout::DatasetPtr dataset, const layout::PackingRule& rule, StoreChoice through,
                                  std::string path, std::shared_ptr<const Chosen> chosen, std::string where)
     : path_(std::move(path)),
       name_(std::filesystem::path(path_).filename().string()),
-      partial_(std::string(layout::kPartialPrefix) + name_ + "-" + unique_suffix()),
+      partial_(partial_prefix(name_) + unique_suffix()),
       packer_(std::move(dataset), rule, std::move(through), std::move(chosen), std::move(where)) {
   where_ = layout::write_pack_where(packer_.header());
   if (name_.empty()) raise(ErrorKind::InvalidArgument, "\"{}\": the name of a file is wanted", path_);
   folder_ = open_folder(AT_FDCWD, folder_of(path_), folder_of(path_));
   struct stat status {};
   if (::fstatat(folder_.get(), name_.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0) raise_exists(path_);
+  remove_dead(folder_, name_, folder_of(path_));
   file_ = create_file(folder_.get(), partial_, path_);
   is_there_ = true;
+  (void)::flock(file_.get(), LOCK_EX | LOCK_NB);  // where nothing can be locked, nothing is taken for dead
   const std::vector<std::byte> header(layout::kPackHeaderBytes);
   try {
     write_all(file_.get(), header, 0, path_);
-  } catch (...) {
-    ::unlinkat(folder_.get(), partial_.c_str(), 0);  // of what was not constructed the destructor is not called
-    throw;
+  } catch (const Error& error) {  // of what was not constructed the destructor is not called
+    give_up(error);
   }
+}
+
+// Removes the unfinished file, or names it: nothing else would.
+void PackTableWriter::give_up(const Error& error) {
+  if (!is_there_ || ::unlinkat(folder_.get(), partial_.c_str(), 0) == 0) {
+    is_there_ = false;
+    throw Error(error);
+  }
+  const std::string why = std::generic_category().message(errno);
+  throw Error(error.kind(),
+              fmt::format("{}; its unfinished file {} stays, since it cannot be removed ({}): the next run does",
+                          error.what(), layout::path_in(folder_of(path_), partial_), why),
+              error.error_number(), error.path());
 }
 
 PackTableWriter::~PackTableWriter() {
@@ -72,6 +121,14 @@ void PackTableWriter::pad() {
 }
 
 bool PackTableWriter::step(std::uint64_t documents) {
+  try {
+    return pack(documents);
+  } catch (const Error& error) {
+    give_up(error);
+  }
+}
+
+bool PackTableWriter::pack(std::uint64_t documents) {
   layout::PackedRows& rows = packer_.rows();
   const std::size_t before = rows.row_ends.size();
   const bool more = packer_.step(documents);
@@ -84,6 +141,14 @@ bool PackTableWriter::step(std::uint64_t documents) {
 }
 
 layout::PackHeader PackTableWriter::commit() {
+  try {
+    return finish();
+  } catch (const Error& error) {
+    give_up(error);
+  }
+}
+
+layout::PackHeader PackTableWriter::finish() {
   layout::PackHeader header = packer_.header();
   layout::check_has_rows(header, packer_.dataset().path);
   header.pieces = pieces_;
@@ -103,9 +168,11 @@ layout::PackHeader PackTableWriter::commit() {
   is_there_ = false;
   try {
     sync_folder(folder_.get(), folder_of(path_));
-  } catch (...) {
-    ::unlinkat(folder_.get(), name_.c_str(), 0);  // whether it would last is not known: it is not published
-    throw;
+  } catch (const Error& error) {  // whether it would last is not known: it is not published
+    if (::unlinkat(folder_.get(), name_.c_str(), 0) == 0) throw;
+    throw Error(error.kind(),
+                fmt::format("{}: it was written, but may not outlast a loss of power: {}", path_, error.what()),
+                error.error_number(), error.path());
   }
   return header;
 }

@@ -1,9 +1,11 @@
 // PackTableWriter: packs a dataset's documents into a table file (layout/packed/pack_table.h), some at a time.
 //
 // One thread at a time. Memory: 8 bytes a row, and the pieces of one step. The file appears under its name once all of
-// it is on the disk; what is not finished is removed.
+// it is on the disk. An unfinished one is removed; where that fails the error names it, and the next writer of the same
+// path removes it.
 #pragma once
 
+#include "core/base/error.h"
 #include "layout/packed/pack_table.h"
 #include "writer/folder/system.h"
 
@@ -34,6 +36,9 @@ class PackTableWriter {
   layout::PackHeader commit();
 
  private:
+  [[noreturn]] void give_up(const Error& error);
+  bool pack(std::uint64_t documents);
+  layout::PackHeader finish();
   void append(std::span<const std::byte> bytes);
   void pad();
 

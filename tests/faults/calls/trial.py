@@ -182,14 +182,14 @@ class Checks:
             if now != before:
                 self.bad(f"reading changed the disk: {differing(now, before)}")
             return
-        mark = verb.out if verb.out in after else f"{verb.out}/dataset.json"
+        mark = verb.mark or (verb.out if verb.out in after else f"{verb.out}/dataset.json")
         is_new = mark in now and now[mark] == after.get(mark) and before.get(mark) != after.get(mark)
         wanted = after if is_new else before
         if is_new and not any(words in self.answer.said for words in _PUBLISHED):
             self.bad("the new one is published, and the message does not say so")
         if mark in now and now[mark] not in (before.get(mark), after.get(mark)):
             self.bad("another dataset is published")
-        if mark in now and "/" in mark and not penstock.verify(self.folder / verb.out).ok:
+        if mark in now and mark.endswith("/dataset.json") and not penstock.verify(self.folder / verb.out).ok:
             self.bad("what is published does not verify")
         wrong = [name for name, data in wanted.items() if now.get(name) != data and (is_new or mark in now)]
         if wrong:
@@ -197,14 +197,14 @@ class Checks:
         self._named({name for name in now if name not in wanted}, self.answer.said)
 
     def _named(self, extra: set[str], said: str) -> None:
-        """What is left lies in the dataset's folder and is named by a message, by `info` or by `verify`."""
+        """What is left is named by the message; in a dataset's folder by `info` or `verify` too."""
         self.answer.left = sorted({"/".join(name.split("/")[:2]) for name in extra})
         if not extra:
             return
         for ask in ("info", "verify"):
             said += "".join(told(ask, self.folder / (self.verb.out or "in"))[1:])
         for name in self.answer.left:
-            if not is_named(self.verb.out, name, said):
+            if not is_named(self.verb.out, name, said) and str(self.folder / name) not in self.answer.said:
                 self.bad(f"left and not named: {name}")
 
     def next_run(self) -> None:

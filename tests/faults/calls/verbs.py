@@ -62,6 +62,7 @@ class Verb:
         again: The next run, after one that failed; None: the same call.
         out: Name of what it makes; empty: nothing.
         workers: Threads or processes that do it.
+        mark: The file that is there once all of it is; empty: `out` itself, or its dataset.json.
         kept: Name of what may differ: a cache.
     """
 
@@ -71,6 +72,7 @@ class Verb:
     out: str = "out"
     workers: int = 1
     kept: str = ""
+    mark: str = ""
 
 
 # --- inputs
