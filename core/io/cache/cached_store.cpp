@@ -60,7 +60,7 @@ CachedStore::CachedStore(std::shared_ptr<ByteStore> store, const std::shared_ptr
   std::filesystem::create_directories(root_, error);
   int refusal = error.value();
   if (refusal == 0 && ::access(root_.c_str(), R_OK | W_OK | X_OK) != 0) refusal = errno;
-  if (refusal == 0 && !std::filesystem::is_directory(root_)) refusal = ENOTDIR;
+  if (refusal == 0 && !std::filesystem::is_directory(root_, error)) refusal = error ? error.value() : ENOTDIR;
   if (refusal == 0) return;
   // Not raise_system(), which would have a folder that cannot be made be a dataset that is not there.
   throw Error(ErrorKind::IoError,
