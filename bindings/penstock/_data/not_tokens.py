@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from penstock._base.errors import InvalidArgumentError
+from penstock._places.paths import looking_at
 
 _UNPACK = "unpack it first"
 # Magic numbers of four bytes and more: shorter ones stand at the beginning of real tokens too often.
@@ -82,6 +83,6 @@ def refuse_in_place(path: str, *, has_type: bool) -> None:
 def _known(path: str) -> tuple[str, str] | None:
     if not Path(path).is_file():
         return None
-    with Path(path).open("rb") as file:
+    with looking_at(path), Path(path).open("rb") as file:
         head = file.read(_MOST)
     return next(((what, advice) for magic, what, advice in _MAGIC if head.startswith(magic)), None)

@@ -1,5 +1,6 @@
 """What every Location promises: one class of tests, for a folder of this machine and the same at an address."""
 
+import errno
 import io
 import os
 import pickle
@@ -65,3 +66,17 @@ class TestLocation:
     def test_only_a_path_of_this_machine_is_the_same_as_one(self, at: Location, folder: Path) -> None:
         assert at.is_same(os.path.relpath(folder)) == bool(at.on_disk())
         assert not at.beside("a.bin").is_same(str(folder))
+
+
+@pytest.mark.skipif(not os.access("/proc/self/mem", os.R_OK), reason="needs a file whose reading fails")
+def test_a_file_that_cannot_be_read_is_named() -> None:
+    at = location_of("/proc/self/mem")  # nothing is mapped at 0
+    for read in (lambda file: file.read(3), lambda file: file.read()):
+        with (
+            at.open() as file,
+            pytest.raises(penstock.IoError, match=r"^/proc/self/mem: Input/output error$") as raised,
+        ):
+            read(file)
+        assert (raised.value.errno, raised.value.filename) == (errno.EIO, "/proc/self/mem")
+    with pytest.raises(penstock.IoError, match="/proc/self/mem"):
+        at.begins_with(b"x")  # which is not known

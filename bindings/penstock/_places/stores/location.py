@@ -103,17 +103,37 @@ class Location(ABC):
         return any(os.path.realpath(each) == os.path.realpath(path) for each in self.on_disk())
 
     def begins_with(self, head: bytes) -> bool:
-        """Whether there is a file that begins so. No: it is not there, or may not be read."""
+        """Whether there is a file that begins so. No: it is not there, or cannot be opened."""
         try:
-            with self.open() as file:
-                return file.read(len(head)) == head
+            file = self.open()
         except Error:
             return False
+        with file:
+            return file.read(len(head)) == head
 
     def size(self) -> int:
         """Bytes of the file."""
         with self.open() as file:
             return file.seek(0, io.SEEK_END)
+
+
+class _Named(io.FileIO):
+    """A file of this machine, which errors of reading name."""
+
+    def readinto(self, buffer: Any) -> Any:
+        try:
+            return super().readinto(buffer)
+        except OSError as error:
+            raise self._named(error) from error
+
+    def readall(self) -> Any:
+        try:
+            return super().readall()
+        except OSError as error:
+            raise self._named(error) from error
+
+    def _named(self, error: OSError) -> IoError:
+        return IoError(error.errno, f"{self.name}: {error.strerror or error}", str(self.name))
 
 
 @dataclass(frozen=True)
@@ -139,7 +159,7 @@ class _Here(Location):
 
     def open(self) -> BinaryIO:
         try:
-            return Path(self.path).open("rb", buffering=_AT_ONCE)
+            return cast(BinaryIO, io.BufferedReader(_Named(self.path), _AT_ONCE))
         except FileNotFoundError as error:
             raise NotFoundError(error.errno, f"{self.path}: no such file", self.path) from None
         except OSError as error:
