@@ -179,6 +179,9 @@ void HttpChannel::begin_paused() {
 std::unique_ptr<Transfer> HttpChannel::make_transfer() {
   auto made = std::make_unique<Transfer>(curl_, *shared_);
   multi_.prepare(made->handle());
+  // So that none needs memory to go from one list to another: whoever notes an end may have none.
+  const std::size_t count = idle_.size() + active_.size() + paused_.size() + waiting_.size() + 1;
+  for (auto* list : {&idle_, &active_, &paused_, &waiting_}) list->reserve(count);
   return made;
 }
 
@@ -192,8 +195,15 @@ bool HttpChannel::take_next() {
   }
   // Those that wait for an address count, so that what is asked for stays bounded.
   if (active_.size() + waiting_.size() >= shared_->options.connections) return false;
-  if (idle_.empty()) idle_.push_back(make_transfer());
-  idle_.back()->take(run);
+  try {
+    if (idle_.empty()) idle_.push_back(make_transfer());
+    idle_.back()->take(run);
+  } catch (...) {  // no memory
+    for (Read* read : run) read->fail(present_error());
+    ended_.push(run);
+    queue_.pop(run.size());
+    return true;
+  }
   if (!launch(idle_, idle_.size() - 1)) return false;
   queue_.pop(run.size());
   return true;

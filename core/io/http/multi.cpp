@@ -30,9 +30,15 @@ void check(CURLMcode code) {
   }
 }
 
+// Of running the transfers that were added: one for which there is no memory ends, or goes on at its next event.
+void check_run(CURLMcode code) {
+  if (code != CURLM_OUT_OF_MEMORY) check(code);
+}
+
 [[noreturn]] void fail(const char* what, int error_number) {
   const std::string why = std::generic_category().message(error_number);
-  throw Error(ErrorKind::IoError, fmt::format("reading over HTTP: {}: {}", what, why), error_number, "");
+  const char* const remedy = error_number == EMFILE ? " (ulimit -n)" : "";
+  throw Error(ErrorKind::IoError, fmt::format("reading over HTTP: {}: {}{}", what, why, remedy), error_number, "");
 }
 
 int bits_of(std::uint32_t events) {
@@ -82,7 +88,11 @@ void Multi::close_all() noexcept {
 int Multi::on_socket(CURL* /*handle*/, curl_socket_t socket, int what, void* self, void* /*known*/) {
   const std::uint32_t events =
       ((what & CURL_POLL_IN) != 0 ? EPOLLIN : 0U) | ((what & CURL_POLL_OUT) != 0 ? EPOLLOUT : 0U);
-  return static_cast<Multi*>(self)->watch(socket, what == CURL_POLL_REMOVE ? 0 : events);
+  try {
+    return static_cast<Multi*>(self)->watch(socket, what == CURL_POLL_REMOVE ? 0 : events);
+  } catch (const std::bad_alloc&) {
+    return -1;
+  }
 }
 
 int Multi::watch(curl_socket_t socket, std::uint32_t events) {
@@ -113,8 +123,12 @@ void Multi::forget(curl_socket_t socket) noexcept {
 }
 
 int Multi::on_open(void* self, curl_socket_t socket, curlsocktype /*purpose*/) {
-  static_cast<Multi*>(self)->sockets_[socket] = {true, false, false, 0};
-  return CURL_SOCKOPT_OK;
+  try {
+    static_cast<Multi*>(self)->sockets_[socket] = {true, false, false, 0};
+    return CURL_SOCKOPT_OK;
+  } catch (const std::bad_alloc&) {
+    return CURL_SOCKOPT_ERROR;
+  }
 }
 
 int Multi::on_close(void* self, curl_socket_t socket) {
@@ -164,7 +178,7 @@ void Multi::run_due() {
   if (!due_ || *due_ > Clock::now()) return;
   due_.reset();  // libcurl tells the next one, which may be now again
   int running = 0;
-  check(curl_.multi_socket_action(multi_, CURL_SOCKET_TIMEOUT, 0, &running));
+  check_run(curl_.multi_socket_action(multi_, CURL_SOCKET_TIMEOUT, 0, &running));
 }
 
 void Multi::run(nanoseconds timeout) {
@@ -190,7 +204,7 @@ void Multi::run(nanoseconds timeout) {
       continue;
     }
     int running = 0;
-    check(curl_.multi_socket_action(multi_, socket, bits_of(events[i].events), &running));
+    check_run(curl_.multi_socket_action(multi_, socket, bits_of(events[i].events), &running));
   }
   run_due();
 }

@@ -196,13 +196,28 @@ bool Transfer::is_stalled(Clock::time_point now) noexcept {
   return now - was_fast_at_ >= (now < deadline_ ? kStall : kLateStall);
 }
 
+// No exception passes through libcurl: it is the request's error, and 0 ends the attempt.
+template <typename Take>
+std::size_t Transfer::guarded(const Take& take) noexcept {
+  try {
+    return take(*this);
+  } catch (...) {
+    error_ = present_error();
+    return 0;
+  }
+}
+
 std::size_t Transfer::on_header(char* data, std::size_t size, std::size_t count, void* self) {
-  static_cast<Transfer*>(self)->reply_.add({data, size * count});
-  return size * count;
+  return static_cast<Transfer*>(self)->guarded([&](Transfer& transfer) {
+    transfer.reply_.add({data, size * count});
+    return size * count;
+  });
 }
 
 std::size_t Transfer::on_body(char* data, std::size_t size, std::size_t count, void* self) {
-  return static_cast<Transfer*>(self)->take_body({data, size * count});
+  return static_cast<Transfer*>(self)->guarded([&](Transfer& transfer) {
+    return transfer.take_body({data, size * count});
+  });
 }
 
 Judgement Transfer::judge_whole() const {
@@ -406,6 +421,7 @@ void Transfer::judge_attempt(CURLcode code) {
 }
 
 Transfer::Next Transfer::end_attempt(CURLcode code, Clock::time_point now) {
+  if (error_) return Next::Failed;
   judge_attempt(code);
   switch (judgement_.worth) {
     case Worth::Good:

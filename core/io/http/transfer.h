@@ -79,6 +79,8 @@ class Transfer {
  private:
   static std::size_t on_header(char* data, std::size_t size, std::size_t count, void* self);
   static std::size_t on_body(char* data, std::size_t size, std::size_t count, void* self);
+  template <typename Take>
+  std::size_t guarded(const Take& take) noexcept;
   std::size_t take_body(std::span<const char> bytes);
   void place(std::span<const char> bytes);
   void begin();
