@@ -1,5 +1,7 @@
 #include "core/engine/lanes.h"
 
+#include "core/io/naming.h"
+
 #include <algorithm>
 #include <utility>
 
@@ -14,7 +16,7 @@ Lanes::Lane& Lanes::of(const File& file) {
   ByteStore& store = choose_store(choice_, *file.store());
   auto lane = std::make_unique<Lane>();
   lane->store = file.store();
-  lane->channel = store.open_channel(mode_);
+  lane->channel = naming(file.path(), [&] { return store.open_channel(mode_); });
   lane->depth = store.reads_in_flight();
   const std::lock_guard lock(mutex_);
   return *lanes_.emplace_back(std::move(lane));

@@ -4,6 +4,7 @@
 #include "core/base/crc32c.h"
 #include "core/base/error.h"
 #include "core/base/retry_budget.h"
+#include "core/io/naming.h"
 #include "layout/dataset/format.h"
 #include "layout/reading/reads.h"
 
@@ -70,7 +71,7 @@ BlockReader::BlockReader(const File& file, File side, const StoreChoice& through
     : file_(file),
       side_(std::move(side)),
       store_(choose_store(through, *file.store())),
-      channel_(store_.open_channel(ChannelMode::MayWait)) {}
+      channel_(naming(file.path(), [this] { return store_.open_channel(ChannelMode::MayWait); })) {}
 
 std::span<const std::byte> BlockReader::read(std::uint64_t offset, std::uint64_t size) {
   check_inside(file_, offset, size);

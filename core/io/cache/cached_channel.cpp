@@ -1,6 +1,7 @@
 #include "core/io/cache/cached_channel.h"
 
 #include "core/base/error.h"
+#include "core/io/naming.h"
 
 #include <unistd.h>
 
@@ -263,7 +264,9 @@ void CachedChannel::end_local(Job& job) {
 // One request for all missing pages that are near to one another.
 void CachedChannel::begin_remote(Job& job) {
   try {
-    if (!remote_.channel) set_channel(remote_, behind_.open_channel(mode_));
+    if (!remote_.channel) {
+      set_channel(remote_, naming(job.run.front()->file->path(), [&] { return behind_.open_channel(mode_); }));
+    }
     job.reads.clear();
     if (job.file == nullptr) {
       for (const Read* read : job.run) {

@@ -5,6 +5,7 @@
 #include "core/base/retry_budget.h"
 #include "core/io/http/address.h"
 #include "core/io/http/http_channel.h"
+#include "core/io/naming.h"
 
 #include <algorithm>
 #include <cstring>
@@ -94,7 +95,8 @@ Reply HttpStore::ask(Request request) const {
   refuse_child();
   std::vector<Request> requests;
   requests.push_back(std::move(request));
-  return std::move(HttpChannel(shared_).ask(std::move(requests)).front());
+  HttpChannel channel = naming(requests.front().path, [&] { return HttpChannel(shared_); });
+  return std::move(channel.ask(std::move(requests)).front());
 }
 
 void HttpStore::look_ahead(const std::vector<std::string>& paths) {
@@ -109,7 +111,7 @@ void HttpStore::look_ahead(const std::vector<std::string>& paths) {
     requests[i].end = FileEnds::kBytes;
     requests[i].may_be_short = true;
   }
-  HttpChannel channel(shared_);
+  HttpChannel channel = naming(paths.front(), [&] { return HttpChannel(shared_); });
   const std::vector<Reply> replies = channel.ask(std::move(requests));
   requests.clear();
   std::vector<FileEnds::Ends> found;

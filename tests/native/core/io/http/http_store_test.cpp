@@ -2,8 +2,11 @@
 #include "core/io/http/http_store.h"
 
 #include "tests/native/core/io/http/http_server.h"
+#include "tests/native/core/io/in_child.h"
 #include "tests/native/core/io/wanted_read.h"
 #include "tests/native/message_of.h"
+
+#include <sys/resource.h>
 
 namespace penstock::testing {
 namespace {
@@ -59,6 +62,25 @@ TEST_F(HttpStoreTest, HiddenPartsOpenTheFileAndAreInNoMessage) {
   EXPECT_NE(said.find("with the password or the query of the address"), std::string::npos) << said;
   EXPECT_EQ(said.find("secret"), std::string::npos) << said;
   EXPECT_EQ(said.find("word@"), std::string::npos) << said;
+}
+
+TEST_F(HttpStoreTest, WithoutADescriptorTheFileAndTheRemedyAreNamed) {
+  EXPECT_TRUE(in_child([&] {
+    HttpStore store = make();
+    rlimit limit{};
+    ::getrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur = 0;
+    ::setrlimit(RLIMIT_NOFILE, &limit);
+    const auto is_named = [&](const std::string& said) {
+      return said.starts_with(a_ + ": ") && said.ends_with("Too many open files (ulimit -n)");
+    };
+    return is_named(message_of([&] { size(store, a_); }, ErrorKind::IoError)) &&
+           is_named(message_of(
+               [&] {
+                 store.look_ahead({a_, server_.url("/b")});
+               },
+               ErrorKind::IoError));
+  }));
 }
 
 TEST_F(HttpStoreTest, EndsThatWereLookedAtTogetherAreNotAskedForAgain) {
