@@ -37,6 +37,27 @@ def test_a_call_that_fails_is_told_and_the_next_run_is_whole(server: every_k.Ser
     assert every_k.run([server], requests).bad == []
 
 
+#: What earlier runs found, by the last call whose line in the log ends so, and the number of its error.
+FOUND = (
+    ("Writer", "create", ".partial-dataset.json", 5),  # EROFS: the folder of features stays
+    ("pack", "write", ".partial-out", 5),  # EROFS: its unfinished file stays
+    ("pack", "rename", ".partial-out", 4),
+    ("pack", "fsync", "", 3),  # EROFS: the table itself stays
+    ("cache, filled", "stat", "/cache", 0),  # EIO
+    ("import", "read", "/a.ds", 0),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("verb", "call", "path", "turn"), FOUND)
+def test_a_call_that_was_told_wrongly_is_told(
+    server: every_k.Server, verb: str, call: str, path: str, turn: int
+) -> None:
+    log = [line.split("\t") for line in server.prepare(verb)["log"]]
+    k = max(number for number, line in enumerate(log, 1) if line[0] == call and path in line[1])
+    answer = server.run({"verb": verb, "k": k, "turn": turn})
+    assert (answer["outcome"], answer["problems"]) == ("error", [])
+
+
 def test_each_verb_is_tried(server: every_k.Server) -> None:
     assert set(server.ask({"verbs": True})["verbs"]) == set(every_k.VERBS)
     for verb in ("read: uring", "write", "annotate"):
