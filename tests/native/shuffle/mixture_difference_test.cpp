@@ -149,7 +149,8 @@ TEST(SavedMixture, OfStagesThatCameOutAlikeThoseAskedForAreCompared) {
               "observation had been given from there on");
   expect_said(other, saved, 50, "stage 1 as it was asked for: saved a 1 from position 20, now a 3…");
   // Another stage that came out has been told, and what follows from it is not.
-  expect_said(saved, mixture(kThreeToOne, kAAndB), 50, "stage 1: saved a 1 from position 20, now no such stage; …");
+  expect_said(saved, mixture(kThreeToOne, kAAndB, 7, R"("a":{"size":9})"), 50,
+              "stage 1: saved a 1 from position 20, now no such stage; 20 observations had been given from there on");
   for (const std::string& silent : {asking(""), saved}) {
     expect_said(silent, saved, 50, "");
     expect_said(saved, silent, 50, "");
