@@ -19,7 +19,7 @@ _ATTEMPTS = 5  # at a node: on a busy machine Ray gives up one that has not begu
 _PATIENCE = 60.0
 _IDLE = ("IDLE", "Agent")  # "ray::DashboardAgent" is none that does tasks
 #: What is done to a node: all its processes are killed; its raylet alone, whose workers notice a moment later; the
-#: raylet, while its workers are stopped until the run has ended; every node, and another one comes some seconds later.
+#: raylet, while its workers are stopped until the run has ended; every node, and others come later.
 HOWS = ("node", "raylet", "asleep", "all")
 
 
@@ -111,19 +111,19 @@ class Nodes:
     def _raylet(node: Any) -> int:
         return int(node.all_processes["raylet"][0].process.pid)
 
-    def kill(self, node: Any, how: str) -> None:
-        """One of HOWS."""
+    def kill(self, node: Any, how: str, worker: int | None = None) -> None:
+        """One of HOWS; `worker` is one of its that works."""
         if how == "all":
             for each in list(self._cluster.worker_nodes):
                 self.kill(each, "node")
-            time.sleep(3)
-            self.fill()
             return
         raylet = self._raylet(node)
-        below = processes_below(raylet)
+        below = sorted({*processes_below(raylet), *([] if worker is None else [worker])})
         self._killed += [raylet, *below]
         if how == "asleep":
-            self._stopped = [pid for pid in below if title(pid).startswith("ray::")]
+            self._stopped = [
+                pid for pid in below if title(pid).startswith("ray::") and not title(pid).endswith("Agent")
+            ]
             send(self._stopped, signal.SIGSTOP)
         send([raylet, *(below if how == "node" else [])], signal.SIGKILL)
         node.all_processes["raylet"][0].process.wait()

@@ -36,6 +36,7 @@ MOMENTS = 12
 #: Of each HOW, the moments that are tried.
 TRIED = {"node": range(MOMENTS), "raylet": (2, 6, 9, 11), "asleep": (2, 5, 8, 11), "all": (3, 8)}
 _SECONDS = 240.0
+_NOTE = ".import-inputs"  # beside shards that are kept: --resume reads it and removes it
 
 
 class WrongError(AssertionError):
@@ -102,14 +103,14 @@ class Killer(threading.Thread):
 
     def run(self) -> None:
         try:
-            node = self._found()
+            node, worker = self._found()
             if node is not None:
-                self._nodes.kill(node, self._seen.how)
+                self._nodes.kill(node, self._seen.how, worker)
                 self._seen.killed = True
         except BaseException as error:
             self.error = error
 
-    def _found(self) -> Any:
+    def _found(self) -> tuple[Any, int | None]:
         seen = self._seen
         last = MOMENTS - 1
         wanted = seen.total if seen.moment == last else max(0, seen.moment - 1) * seen.total // (last - 1)
@@ -119,17 +120,17 @@ class Killer(threading.Thread):
             if seen.done < wanted:
                 continue
             if seen.moment in (0, last):
-                return self._nodes.any_node()
+                return self._nodes.any_node(), None
             for node, pid in self._nodes.busy():
                 seen.in_work = title(pid).partition("(")[0].removeprefix("ray::")
                 seen.has_file = seen.verb != "read" and unfinished_of(self._out, pid)
                 if seen.has_file or seen.moment % 2 or seen.verb == "read":
                     time.sleep(0.02 * (seen.moment % 3))
-                    return node
+                    return node, pid
             seen.in_work = ""
             if seen.verb == "read" and seen.done:
-                return self._nodes.any_node()  # idle, and it has rows that were not given out yet
-        return None
+                return self._nodes.any_node(), None  # idle, and it has rows that were not given out yet
+        return None, None
 
     def stop(self) -> None:
         self._over.set()
@@ -211,6 +212,10 @@ class Trials:
         if killer is not None:
             killer.start()
         try:
+            if killer is not None and seen.how == "all":
+                killer.join(_SECONDS)
+                time.sleep(3)
+                self.nodes.fill()  # by this thread: Ray sets handlers of signals
             said, told = process.communicate(timeout=_SECONDS)
         except subprocess.TimeoutExpired:
             process.kill()
@@ -269,6 +274,7 @@ def check_unpublished(out: Path, is_tidy: bool = True) -> None:
         raise WrongError("an error, and a dataset is published")
     left = [each.name for each in out.iterdir()] if out.exists() else []
     finished = [name for name in left if name.isdigit()]
+    left = [name for name in left if not (finished and name == _NOTE)]
     unfinished = [name for name in left if name not in finished and name != ".partial-run"]
     if is_tidy and len(left) != len(finished):
         raise WrongError(f"an error left {sorted({*left} - {*finished})[:5]}")
