@@ -101,15 +101,13 @@ def remove_dead(parent: PathLike | None) -> None:
                 os.close(lock)
 
 
-def unfinished(path: str) -> str:
-    """The name of a file or folder until it is whole and gets its own; nobody can guess it, and lay a link there."""
-    return f"{path}.partial-{secrets.token_hex(8)}"
-
-
 @contextmanager
 def beside_shards(out: str, run: str, what: str) -> Iterator[Path]:
-    """A folder in the dataset's, while no shard is removed or published: that removes it."""
-    folder = Path(out) / f".partial-{what}@{this_boot()}@{run}@{os.getpid()}"
+    """A folder in the dataset's, while no shard is removed or published: that removes it.
+
+    Each has a name of its own: one that could not be removed is in nobody's way.
+    """
+    folder = Path(out) / f".partial-{what}@{this_boot()}@{run}@{os.getpid()}-{secrets.token_hex(4)}"
     try:
         with telling_of(folder):
             folder.mkdir(parents=True)

@@ -191,9 +191,10 @@ def table(results: Results) -> str:
 
 VERBS = (
     "write", "write --resume", "write --overwrite", "Writer", "Writer, overwrite", "commit", "append", "combine",
-    "shuffle", "shuffle, windows", "import", "convert", "annotate", "annotate, of metadata", "pack", "info", "show",
-    "verify", "read: pread", "read: pread, all checks", "read: direct", "read: mmap", "read: uring", "cache, filled",
-    "cache, read", "write, 3 threads", "import, 3 threads", "write, 3 processes",
+    "shuffle", "shuffle, windows", "import", "import of cells", "convert", "annotate", "annotate, of metadata", "pack",
+    "export to Megatron", "export to MDS", "info", "show", "verify", "read: pread", "read: pread, all checks",
+    "read: direct", "read: mmap", "read: uring", "cache, filled", "cache, read", "write, 3 threads",
+    "import, 3 threads", "write, 3 processes",
 )  # fmt: skip
 
 

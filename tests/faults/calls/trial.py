@@ -204,7 +204,9 @@ class Checks:
         for ask in ("info", "verify"):
             said += "".join(told(ask, self.folder / (self.verb.out or "in"))[1:])
         for name in self.answer.left:
-            if not is_named(self.verb.out, name, said) and str(self.folder / name) not in self.answer.said:
+            top = name.split("/")[0]
+            beside = top != self.verb.out and str(self.folder / top) in self.answer.said
+            if not beside and not is_named(self.verb.out, name, said):
                 self.bad(f"left and not named: {name}")
 
     def next_run(self) -> None:

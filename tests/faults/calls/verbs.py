@@ -103,6 +103,17 @@ def put_tokens(folder: Path) -> None:
     ends.tofile(folder / "a.ds.index")
 
 
+def put_cells(folder: Path) -> None:
+    import anndata
+    import pandas
+    import scipy.sparse
+
+    counts = scipy.sparse.csr_matrix(np.random.default_rng(8).poisson(0.4, (20, 9)).astype("f4"))
+    genes = pandas.DataFrame(index=[f"gene{each}" for each in range(9)])
+    cells = pandas.DataFrame({"n": np.arange(20)}, index=[f"cell{each}" for each in range(20)])
+    anndata.AnnData(counts, cells, genes).write_h5ad(folder / "cells.h5ad")
+
+
 def write_dataset(path: Path, documents: int = 30, seed: int = 0, **options: Any) -> None:
     rng = np.random.default_rng(seed)
     more: dict[str, Any] = {"columns": {"score": "f4", "label": "category"}, "shard_size": 900, **options}
@@ -172,6 +183,10 @@ def put_unfinished(folder: Path) -> None:
         assert not published(folder) and len(list((folder / "out").glob("0*"))) == 2
 
 
+def unless_there(name: str, *words: str) -> Act:
+    return lambda folder: None if (folder / name).exists() else of(*words)(folder)
+
+
 def after(*acts: Act) -> Act:
     return lambda folder: [act(folder) for act in acts][-1]
 
@@ -190,6 +205,8 @@ WRITE_TEXT = (
 WRITE_ONE = (*WRITE, *TO, "--workers", "1")
 SHUFFLE = ("shuffle", "{}/in", *TO, "--seed", "3", "--shard-size", "900", "--memory", "262144")
 COMBINE = ("combine", "{}/one", "{}/two", *TO)
+IMPORT_CELLS = ("import", "{}/cells.h5ad", *TO, "--workers", "1")
+EXPORT = ("export", "{}/in", *TO, "--drop", "metadata,columns", "--to")
 IMPORT = ("import", "{}/a.ds", *TO, "--shard-size", "2000")
 
 
@@ -222,8 +239,13 @@ MAKING: dict[str, Verb] = {
     "pack": Verb(
         put_dataset,
         of("pack", "{}/in", "--window", "64", "--out", "{}/out"),
-        lambda folder: None if (folder / "out").exists() else of("pack", "{}/in", "--window", "64", *TO)(folder),
+        unless_there("out", "pack", "{}/in", "--window", "64", *TO),
     ),
+    "import of cells": resumed(put_cells, *IMPORT_CELLS),
+    "export to Megatron": Verb(
+        put_dataset, of(*EXPORT, "megatron"), unless_there("out.idx", *EXPORT, "megatron"), mark="out.idx"
+    ),
+    "export to MDS": Verb(put_dataset, of(*EXPORT, "mds"), unless_there("out", *EXPORT, "mds"), mark="out/index.json"),
     "info": Verb(put_dataset, of("info", "{}/in"), out=""),
     "show": Verb(put_dataset, of("show", "{}/in", "--documents", "--json"), out=""),
     "verify": Verb(put_dataset, of("verify", "{}/in"), out=""),

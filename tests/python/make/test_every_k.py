@@ -45,6 +45,10 @@ FOUND = (
     ("pack", "fsync", "", 3),  # EROFS: the table itself stays
     ("cache, filled", "stat", "/cache", 0),  # EIO
     ("import", "read", "/a.ds", 0),
+    ("import of cells", "pread", "/cells.h5ad", 0),
+    ("export to Megatron", "write", ".partial-", 5),
+    ("export to Megatron", "fsync", "", 3),
+    ("export to MDS", "rename", ".partial-", 4),
 )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from penstock._places.scratch import Scratch, remove_dead
+from penstock._places.scratch import Scratch, beside_shards, remove_dead
 
 MAKES = """
 import sys
@@ -52,6 +52,12 @@ def test_a_folder_that_goes_before_it_is_locked_is_made_anew(tmp_path: Path, mon
         assert made[1:] == [str(path)] and path.is_dir()
         remove_dead(tmp_path)
         assert path.is_dir()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_beside_shards_that_was_not_removed_is_in_nobodys_way(tmp_path: Path) -> None:
+    with beside_shards(str(tmp_path), "run", "import") as one, beside_shards(str(tmp_path), "run", "import") as two:
+        assert one != two and one.is_dir() and two.is_dir()
     assert list(tmp_path.iterdir()) == []
 
 

@@ -84,6 +84,7 @@ class Helper:
 
         Raises:
             CorruptionError: HDF5 cannot read it, or not within the bounds.
+            IoError: the system cannot.
             InvalidArgumentError: it leads to another file.
             TimeoutError: there is no answer.
         """
@@ -105,6 +106,8 @@ class Helper:
             self.end()
             raise
         self._failures += _MOST_FAILURES if "memory" in told else "error" in told
+        if number := int(told.get("errno", 0)):
+            raise IoError(number, f"{what} cannot be read: {os.strerror(number)}", what)
         if "error" in told:
             raise CorruptionError(f"{what} cannot be read: {excerpt(str(told['error']))}")
         if "memory" in told:

@@ -11,6 +11,7 @@ import fcntl
 import importlib
 import json
 import os
+import re
 import resource
 import select
 import struct
@@ -290,6 +291,12 @@ def _bind_to_parent(life: int) -> None:
 _KINDS: dict[type, str] = {MemoryError: "memory", Refused: "refused"}
 
 
+def _errno_in(words: str) -> int:
+    """Of the system, where HDF5 says in its message that a call failed; else 0."""
+    found = re.search(r"errno = (\d{1,4}),", words)
+    return int(found[1]) if found else 0
+
+
 def _serve(child: Child, requests: Any, answers: Any) -> None:
     while True:
         if not select.select([requests], [], [], None if child.files else _IDLE_S)[0]:
@@ -304,7 +311,7 @@ def _serve(child: Child, requests: Any, answers: Any) -> None:
         except BaseException as error:
             words = f"{error}" or type(error).__name__
             kind = _KINDS.get(type(error), "error")
-            told, data, text = None, b"", json.dumps({kind: words[:500]}).encode()
+            told, data, text = None, b"", json.dumps({kind: words[:500], "errno": _errno_in(words)}).encode()
         answers.write(struct.pack("<QQ", len(text), len(data)))
         answers.write(text)
         answers.write(data)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from penstock._data.anndata.stores import needed
 from penstock._from.cells.h5ad_file import FileWriter
 from penstock._from.cells.output_file import OutputFile
 from penstock._places.paths import is_there
-from penstock._places.scratch import unfinished
+from penstock._places.unfinished import naming_left, remove_dead, removed, removing, take_back, unfinished
 
 
 def export_h5ad(
@@ -32,6 +31,7 @@ def export_h5ad(
     h5py = needed("h5py", "export")
     if is_there(out):
         raise InvalidArgumentError(_THERE.format(out))
+    remove_dead(out)
     partial = unfinished(out)
     output = OutputFile(partial, out)
 
@@ -46,18 +46,17 @@ def export_h5ad(
             FileWriter(h5py, file, reader).write(tell)
         return reader
 
-    try:
-        reader = with_noted_types(dataset, write)
-        output.sync()
-        _publish(partial, out)
-    except Error:  # of the dataset, some of which are errors of the system too
-        raise
-    except OSError as error:
-        raise IoError(error.errno, f"{out}: cannot be written: {error.strerror or error}", out) from error
-    finally:
-        output.close()
-        with suppress(OSError):
-            Path(partial).unlink()
+    with removing([partial]):
+        try:
+            reader = with_noted_types(dataset, write)
+            output.sync()
+            _publish(partial, out)
+        except Error:  # of the dataset, some of which are errors of the system too
+            raise
+        except OSError as error:
+            raise IoError(error.errno, f"{out}: cannot be written: {error.strerror or error}", out) from error
+        finally:
+            output.close()
     if lost is not None:
         lost += reader.lost
     return len(reader)
@@ -74,11 +73,17 @@ def _publish(partial: str, out: str) -> None:
         raise InvalidArgumentError(_THERE.format(out)) from None
     try:
         Path(partial).replace(out)
+    except OSError as error:
+        raise naming_left(error, [out]) from error
     except BaseException:
-        Path(out).unlink()
+        removed(out)
         raise
-    folder = os.open(Path(out).parent, os.O_RDONLY)
     try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+        folder = os.open(Path(out).parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except OSError as error:
+        take_back([out], error)
+        raise

@@ -10,6 +10,7 @@ import os
 from typing import Any
 
 from penstock._base.errors import IoError
+from penstock._places.unfinished import hold
 
 
 class OutputFile:
@@ -32,6 +33,7 @@ class OutputFile:
             self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
         except OSError as error:
             raise self._told(error) from error
+        hold(self._descriptor)
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         """As of io.RawIOBase."""

@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 from penstock._base.errors import Error, InvalidArgumentError, IoError
 from penstock._places.paths import is_there
-from penstock._places.scratch import remove_tree, unfinished
+from penstock._places.unfinished import hold, naming_left, remove_dead, removed, removing, take_back, unfinished
 
 _BUFFER = 1 << 20
 
@@ -44,7 +44,9 @@ class NewFiles:
         """A file that gets the name `path`."""
         if not Path(path).parent.exists():
             Path(path).parent.mkdir(parents=True)
+        remove_dead(path)
         self._open[path] = Path(self._partial[path]).open("x+b", buffering=_BUFFER)  # noqa: SIM115 - __exit__ closes it
+        hold(self._open[path].fileno())
         return self._open[path]
 
     def __enter__(self) -> NewFiles:
@@ -57,26 +59,37 @@ class NewFiles:
             with saying(self._paths[0]):
                 if kind is None:
                     self._publish()
-                elif isinstance(error, OSError) and not isinstance(error, Error):
+                elif isinstance(error, OSError):
                     raise error
+        except OSError as refused:
+            self._close()
+            raise naming_left(refused, list(self._partial.values())) from refused.__cause__
         finally:
-            # Memory may be what it is out of: buffers are freed first, and names are at hand.
-            while self._open:
-                with suppress(OSError, MemoryError):
-                    self._open.popitem()[1].close()
+            self._close()
             for partial in self._partial.values():
-                with suppress(OSError, MemoryError):
-                    os.unlink(partial)  # noqa: PTH108 - a Path takes more memory
+                removed(partial)
+
+    def _close(self) -> None:
+        # Memory may be what it is out of: buffers are freed before names are removed.
+        while self._open:
+            with suppress(OSError, MemoryError):
+                self._open.popitem()[1].close()
 
     def _publish(self) -> None:
         for file in self._open.values():
             file.flush()
             os.fsync(file.fileno())
             file.close()
-        for path in self._open:
-            refuse_existing(path)
-            Path(self._partial[path]).replace(path)
-        sync_folder(Path(self._paths[0]).parent)
+        named: list[str] = []
+        try:
+            for path in self._open:
+                refuse_existing(path)
+                Path(self._partial[path]).replace(path)
+                named.append(path)
+            sync_folder(Path(self._paths[0]).parent)
+        except BaseException as error:
+            take_back(named, error)
+            raise
 
 
 @contextmanager
@@ -88,17 +101,20 @@ def new_folder(path: str) -> Iterator[Path]:
         IoError: it cannot be written.
     """
     refuse_existing(path)
+    remove_dead(path)
     partial = Path(unfinished(path))
-    try:
-        with saying(path):
-            partial.mkdir(parents=True)
+    with removing([str(partial)]), saying(path):
+        partial.mkdir(parents=True)
+        with held(partial):
             yield partial
             sync_folder(partial)
             refuse_existing(path)
             partial.rename(path)
+        try:
             sync_folder(Path(path).parent)
-    finally:
-        remove_tree(partial)
+        except OSError as error:
+            take_back([path], error)
+            raise
 
 
 def refuse_existing(path: str) -> None:
@@ -116,6 +132,17 @@ def saying(path: str) -> Iterator[None]:
         raise
     except OSError as error:
         raise IoError(error.errno, f"{path}: cannot be written: {error.strerror or error}", path) from error
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Locks an unfinished folder during the block."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        hold(descriptor)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def sync_folder(folder: Path) -> None:
