@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Callable, Sequence
@@ -15,7 +16,7 @@ from urllib.parse import quote
 from urllib.request import Request, urlopen
 
 from penstock import _native
-from penstock._base.errors import InvalidArgumentError
+from penstock._base.errors import InvalidArgumentError, IoError
 from penstock._base.extras import install
 from penstock._places.storage import Storage, check_endpoint
 
@@ -306,6 +307,7 @@ def obstore_for(scheme: str) -> Any:
 
     Raises:
         InvalidArgumentError: it is not installed; this process was forked from one that uses it.
+        IoError: it cannot be loaded.
     """
     global _in_use
     try:
@@ -316,6 +318,10 @@ def obstore_for(scheme: str) -> Any:
         raise InvalidArgumentError(
             f"{scheme}:// is opened by obstore, and {error.name} is not installed: {install(extra)}{without}"
         ) from None
+    except ImportError as error:  # there is no memory to map its library
+        raise IoError(
+            errno.ELIBACC, f"{scheme}:// is opened by obstore, which cannot be loaded: {error}", error.path
+        ) from error
     if _was_in_use:
         raise InvalidArgumentError(
             f"{scheme}://: obstore was used before this process was forked, and its threads are not here: start "

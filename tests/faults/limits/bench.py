@@ -16,6 +16,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 import traceback
 import weakref
 from collections.abc import Callable, Collection
@@ -108,6 +109,7 @@ class Bench:
         self._said: dict[str, str] = {}
         self._before: dict[str, dict[str, bytes]] = {}
         self.left_out: dict[str, str] = {}
+        self.seconds_of_run = 0.0  # of the last one, without what the trial does before it and after
         self.data.mkdir(parents=True)
         subprocess.run([sys.executable, verbs.__file__, "put", self.data], check=True)
         self.verbs = [verb for verb in wanted if self._refer(verb)]
@@ -161,7 +163,11 @@ class Bench:
             limit()
             return verbs.run(verb.arguments(self.data, out))
 
-        return forked(action, self.log, seconds, meanwhile)
+        begin = time.monotonic()
+        try:
+            return forked(action, self.log, seconds, meanwhile)
+        finally:
+            self.seconds_of_run = time.monotonic() - begin
 
     def try_under(
         self, verb: Verb, place: Path, limit: Callable[[], None], cause: str, ends: Collection[int] = ()

@@ -87,7 +87,8 @@ def _one(bench: Bench, matter: Matter, verb: verbs.Verb, number: int, limit: Any
         return
     results.counts[matter.name][outcome] += 1
     seconds = round(time.monotonic() - begin, 2)
-    results.tried.append({**where, "limit": words, "outcome": outcome, "seconds": seconds})
+    run = round(bench.seconds_of_run, 2)
+    results.tried.append({**where, "limit": words, "outcome": outcome, "seconds": seconds, "seconds_of_run": run})
 
 
 def table(results: Results) -> str:
