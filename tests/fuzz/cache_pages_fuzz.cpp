@@ -70,7 +70,7 @@ std::vector<std::byte> read_whole(CachedStore& store) {
 bool cache_pages(Input input) {
   static const testing::TemporaryFolder folder = testing::TemporaryFolder::in_memory();
   static const std::string written = content();
-  static const auto local = std::make_shared<LocalStore>();
+  static const auto local = std::make_shared<LocalStore>(4);  // all of its descriptors are looked at for each input
   const bool is_note = take_choice(input, 2) == 1;
   const auto behind = std::make_shared<testing::MemoryStore>();
   put(*behind, kPath, written);

@@ -1,6 +1,10 @@
-// Any bytes as files of other formats that are opened in place: what opens is read as windows and documents.
+// Any bytes as files of other formats that are opened in place: what opens is read as windows and documents. Where the
+// documents of Megatron and MDS lie is compared with a plain reading of the bytes.
 #include "layout/dataset.h"
+#include "layout/documents/document_lengths.h"
+#include "layout/documents/document_table.h"
 #include "layout/foreign/token_files.h"
+#include "layout/reading/reads.h"
 #include "tests/fuzz/read_views.h"
 
 #include <zlib.h>
@@ -12,6 +16,7 @@ namespace penstock::fuzz {
 namespace {
 
 const std::string kTokens(256, '\1');  // bytes of a stream
+constexpr const char* kU1 = R"([["token","|u1"]])";
 constexpr const char* kU2 = R"([["token","<u2"]])";
 
 /// A store with these files, made anew for each input, since a dataset holds on to its files.
@@ -21,11 +26,55 @@ MemoryStorePtr store_of(std::initializer_list<std::pair<const char*, std::string
   return store;
 }
 
+template <typename Open, typename Judge>
+bool open_and_read(const Open& open, std::uint64_t first, const Judge& judge) {
+  bool some = false;
+  accepts([&] {
+    const layout::DatasetPtr dataset = open();
+    judge(*dataset);
+    some = read_views(dataset, first, 4);
+  });
+  return some;
+}
+
 template <typename Open>
 bool open_and_read(const Open& open, std::uint64_t first) {
-  bool some = false;
-  accepts([&] { some = read_views(open(), first, 4); });
-  return some;
+  return open_and_read(open, first, [](const layout::Dataset&) {});
+}
+
+// Documents follow one another from the first sequence to the last one, each as long as its sequences.
+void judge_megatron(Input idx, const layout::Dataset& dataset) {
+  const auto sequences = layout::load<std::uint64_t>(&idx[18]);
+  const Input lengths = idx.subspan(34);
+  const Input documents = lengths.subspan(12 * sequences);
+  require(layout::load<std::uint64_t>(documents.data()) == 0, "documents that do not begin at the first sequence");
+  std::vector<std::uint64_t> expected(dataset.span_count());
+  std::uint64_t sequence = 0;
+  for (std::size_t document = 0; document < expected.size(); ++document) {
+    const auto stop = layout::load_at<std::uint64_t>(documents.data(), document + 1);
+    require(sequence <= stop && stop <= sequences, "documents that do not follow one another");
+    for (; sequence < stop; ++sequence) {
+      expected[document] += layout::load_at<std::uint32_t>(lengths.data(), sequence);
+    }
+  }
+  require(sequence == sequences, "sequences that are of no document");
+  std::vector<std::uint64_t> found(expected.size());
+  layout::read_document_lengths(dataset, 0, found, {});
+  require(found == expected, "a document that is not as long as its sequences");
+}
+
+// The tokens of a sample lie between the places that the shard has for it.
+void judge_mds(Input bytes, const layout::Dataset& dataset) {
+  for (const layout::Shard& shard : dataset.shards) {
+    require(shard.stream.bytes == bytes.size(), "a shard that is another file");
+    for (std::uint64_t sample = 0; sample < shard.spans; ++sample) {
+      const std::uint64_t begin = layout::load_at<std::uint32_t>(bytes.data(), sample + 1);
+      const std::uint64_t end = layout::load_at<std::uint32_t>(bytes.data(), sample + 2);
+      const layout::DocumentTable::Document found = shard.table->at(sample);
+      require(begin <= found.byte && found.byte <= end && end <= bytes.size(), "a sample outside of its place");
+      require(found.tokens <= (end - found.byte) / dataset.stored_record_bytes, "a sample beyond its place");
+    }
+  }
 }
 
 bool open_bare(std::string_view bytes, const char* dtype) {
@@ -61,7 +110,11 @@ std::string gzipped(std::string_view text) {
 
 bool megatron(Input input) {
   const auto store = store_of({{"pair.idx", view_of(input)}, {"pair.bin", kTokens}});
-  return open_and_read([&] { return layout::open_megatron({{store, "pair"}}); }, input.size());
+  return open_and_read(
+      [&] {
+        return layout::open_megatron({{store, "pair"}});
+      },
+      input.size(), [&](const layout::Dataset& dataset) { judge_megatron(input, dataset); });
 }
 
 // As .index, beside it a .loss; or as .metadata.
@@ -102,13 +155,17 @@ bool litdata(Input input) {
   return open_and_read([&] { return layout::open_litdata({{store, "f"}}); }, input.size());
 }
 
-// index.json up to a zero, then the only shard.
+// index.json up to a zero, then the only shard; bytes are tokens of u1 or u2, by the input's size.
 bool mds(Input input) {
   const auto [index, shard] = split_at_zero(input);
   const auto store = store_of({{"f/index.json", index}, {"f/shard.00000.mds", view_of(shard)}});
   bool some = false;
-  for (const char* dtype : {"", kU2}) {
-    some |= open_and_read([&] { return layout::open_mds({{store, "f"}}, "", dtype); }, input.size());
+  for (const char* dtype : {"", input.size() % 2 == 0 ? kU1 : kU2}) {
+    some |= open_and_read(
+        [&] {
+          return layout::open_mds({{store, "f"}}, "", dtype);
+        },
+        input.size(), [bytes = shard](const layout::Dataset& dataset) { judge_mds(bytes, dataset); });
   }
   return some;
 }

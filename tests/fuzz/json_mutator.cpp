@@ -36,6 +36,8 @@ constexpr std::string_view kValues[] = {"0",
                                         "\"\\ud800\"",
                                         "\"\\u0000\"",
                                         "\"..\"",
+                                        "\"../x\"",
+                                        "\"x/y\"",
                                         "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]"};
 
 using Place = std::pair<std::size_t, std::size_t>;  // [begin, end)

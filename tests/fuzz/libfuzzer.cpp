@@ -14,6 +14,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <string>
+#include <string_view>
+#include <vector>
 
 namespace penstock::fuzz {
 namespace {
@@ -46,6 +49,32 @@ double seconds_of_processor() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
+// Inputs that were accepted, the first ones for good. Most of what libFuzzer keeps is refused early, by one of many
+// errors of syntax, and so are nearly all of its mutations.
+class AcceptedInputs {
+ public:
+  void add(Input input) {
+    if (inputs_.size() < kMost) {
+      inputs_.push_back(text_of(input));
+    } else {
+      inputs_[kMost / 2 + added_++ * 2654435761U % (kMost / 2)] = view_of(input);
+    }
+  }
+  [[nodiscard]] std::string_view any(unsigned seed) const noexcept {
+    return inputs_.empty() ? std::string_view() : inputs_[seed % inputs_.size()];
+  }
+
+ private:
+  static constexpr std::size_t kMost = 256;
+  std::vector<std::string> inputs_;
+  std::size_t added_ = 0;
+};
+
+AcceptedInputs& accepted_inputs() {
+  static AcceptedInputs inputs;
+  return inputs;
+}
+
 void print_record() {
   std::fprintf(stderr, "penstock_fuzz: %s inputs=%llu memory=%lld slowest_us=%.0f\n", target->name,
                static_cast<unsigned long long>(inputs), static_cast<long long>(most_bytes_of_all),
@@ -56,9 +85,10 @@ void run(Input input) {
   live_bytes = most_bytes = 0;
   const double begin = seconds_of_processor();
   is_counting = true;
-  target->run(input);
+  const bool is_accepted = target->run(input);
   is_counting = false;
   const double seconds = seconds_of_processor() - begin;
+  if (is_accepted) accepted_inputs().add(input);
   ++inputs;
   most_bytes_of_all = std::max<std::int64_t>(most_bytes_of_all, most_bytes);
   slowest_of_all = std::max(slowest_of_all, seconds);
@@ -93,9 +123,14 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   return 0;
 }
 
-// Half of the mutations of JSON change its values, so that it stays JSON.
+// Half of the mutations begin with an input that was accepted. Half of those of JSON change its values, so that it
+// stays JSON.
 std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size, unsigned seed) {
   using namespace penstock::fuzz;
+  if (const std::string_view good = accepted_inputs().any(seed / 4); seed / 2 % 2 == 0 && !good.empty()) {
+    size = std::min(good.size(), max_size);
+    std::memcpy(data, good.data(), size);
+  }
   if (!target->has_json || seed % 2 == 0) return LLVMFuzzerMutate(data, size, max_size);
   const std::string mutated = mutate_json({reinterpret_cast<const char*>(data), size}, seed);
   const std::size_t kept = std::min(mutated.size(), max_size);

@@ -4,7 +4,10 @@
 #include "layout/dataset/sealed_json.h"
 #include "tests/fuzz/read_views.h"
 
+#include <algorithm>
 #include <optional>
+#include <set>
+#include <string>
 
 namespace penstock::fuzz {
 namespace {
@@ -35,10 +38,17 @@ std::optional<layout::Manifest> parse(const std::string& body, std::string& erro
   }
 }
 
+// As docs/format.md has them, and each one once.
 void check_names(const layout::Manifest& manifest) {
+  const auto is_of_names = [](char c) {
+    return ('0' <= c && c <= '9') || ('A' <= c && c <= 'Z') || ('a' <= c && c <= 'z') || c == '.' || c == '_' ||
+           c == '-';
+  };
+  std::set<std::string> names;
   for (const layout::ShardInfo& shard : manifest.shards) {
-    require(!shard.name.empty() && shard.name[0] != '.' && shard.name.find('/') == std::string::npos,
-            "a shard outside of its dataset");
+    require(!shard.name.empty() && shard.name[0] != '.' && std::ranges::all_of(shard.name, is_of_names),
+            "a shard whose name is no folder's of its dataset");
+    require(names.insert(shard.name).second, "two shards of one name");
   }
 }
 

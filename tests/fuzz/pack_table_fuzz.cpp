@@ -1,8 +1,10 @@
 // Any bytes as a pack table: its header's JSON up to a zero, which is sealed here; its pieces and the ends of its rows,
-// whose check values are made right here. A `@` in the header stands for the dataset's fingerprint.
+// whose check values are made right here. A `@` in the header stands for the dataset's fingerprint. What is read of a
+// row is its pieces.
 #include "core/base/crc32c.h"
 #include "layout/dataset/sealed_json.h"
 #include "layout/packed/packed.h"
+#include "layout/reading/reads.h"
 #include "tests/fuzz/golden_dataset.h"
 
 #include <algorithm>
@@ -45,6 +47,21 @@ std::string make_table(const std::string& body, const std::string& fingerprint, 
   return table;
 }
 
+// The row has the pieces between its ends, as the table's bytes have them.
+void judge_row(const std::string& table, const layout::Dataset& dataset, std::uint64_t row, const SpanTable& spans) {
+  const layout::PackHeader header = layout::parse_pack_header(table.substr(0, layout::kPackHeaderBytes), "the header");
+  const auto* const bytes = reinterpret_cast<const std::byte*>(table.data());
+  const std::byte* const ends = bytes + header.ends_at();
+  const auto begin = row == 0 ? 0 : layout::load_at<std::uint64_t>(ends, row - 1);
+  const auto end = layout::load_at<std::uint64_t>(ends, row);
+  require(begin <= end && end <= header.pieces, "a row of pieces that are none of its table");
+  require(spans.size() == end - begin, "a row of another number of pieces");
+  for (std::size_t i = 0; i < spans.size(); ++i) {
+    const layout::PackedPiece piece{layout::load_at<std::uint64_t>(bytes + layout::kPackHeaderBytes, begin + i)};
+    require(dataset.span_starts[spans[i].shard] + spans[i].entry == piece.document(), "a piece of another document");
+  }
+}
+
 }  // namespace
 
 bool pack_table(Input input) {
@@ -54,10 +71,14 @@ bool pack_table(Input input) {
   bool some = false;
   accepts([&] {
     const auto store = std::make_shared<testing::MemoryStore>();
-    put(*store, kTable, make_table(parts.first, dataset->fingerprint, parts.second));
+    const std::string bytes = make_table(parts.first, dataset->fingerprint, parts.second);
+    put(*store, kTable, bytes);
     const auto table = std::make_shared<const layout::PackTable>(Location{store, kTable}, *dataset);
     for (const std::uint64_t lookahead : {0, 1}) {
-      accepts([&] { some |= read_some(*layout::make_packed(dataset, table, {}, lookahead), input.size()); });
+      accepts([&] {
+        some |= read_some(*layout::make_packed(dataset, table, {}, lookahead), input.size(),
+                          [&](std::uint64_t row, const SpanTable& spans) { judge_row(bytes, *dataset, row, spans); });
+      });
     }
   });
   return some;

@@ -27,7 +27,10 @@ void perform(const Read& read) {
 
 class RowDriver {
  public:
-  RowDriver(const Source& source, Parts wanted) : source_(source), wanted_(wanted) { row_.arena.bound_by(&bound_); }
+  RowDriver(const Source& source, Parts wanted, const LookAt& look_at)
+      : source_(source), wanted_(wanted), look_at_(look_at) {
+    row_.arena.bound_by(&bound_);
+  }
 
   void read(std::uint64_t index) {
     const RowShape shape = source_.info().shape;
@@ -64,6 +67,7 @@ class RowDriver {
   void look() {
     const SourceInfo& info = source_.info();
     if (has_spans(wanted_)) source_.spans(row_, row_.spans);
+    if (has_spans(wanted_) && look_at_) look_at_(row_.index, row_.spans);
     std::uint64_t begin = 0;
     for (const Span& span : row_.spans) {
       require(begin <= span.start && span.start <= span.stop && span.stop <= row_.length, "a span outside of its row");
@@ -78,6 +82,7 @@ class RowDriver {
 
   const Source& source_;
   const Parts wanted_;
+  const LookAt& look_at_;
   ArenaBound bound_;
   Row row_;
   std::vector<std::byte> memory_;
@@ -93,11 +98,11 @@ void put(testing::MemoryStore& store, const std::string& path, std::string_view 
   put(store, path, std::as_bytes(std::span(bytes)));
 }
 
-bool read_some(const Source& source, std::uint64_t first) {
+bool read_some(const Source& source, std::uint64_t first, const LookAt& look_at) {
   const std::uint64_t size = source.info().size;
   require(size > 0, "a view without observations");
   constexpr Parts kWanted[] = {Parts::All, Parts::Records, Parts::Spans | Parts::Values};
-  RowDriver driver(source, kWanted[first % 3]);
+  RowDriver driver(source, kWanted[first % 3], look_at);
   std::uint64_t read = 0;
   std::uint64_t refused = 0;
   for (std::uint64_t i = 0; i < std::min(size, kMostRows) && refused < kMostRefused; ++i) {
