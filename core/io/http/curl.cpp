@@ -5,6 +5,9 @@
 #include <dlfcn.h>
 
 #include <array>
+#include <cerrno>
+#include <cstring>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 
@@ -64,7 +67,11 @@ Loaded load() {
   for (const char* name : std::array{"libcurl.so.4", "libcurl-gnutls.so.4"}) {
     void* const library = ::dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) {
-      if (result.refusal.empty()) result.refusal = fmt::format("there is no {} on this machine. {}", name, kAdvice);
+      const std::string why = ::dlerror();
+      const bool is_missing = why.find(std::strerror(ENOENT)) != std::string::npos;
+      if (!result.refusal.empty()) continue;
+      result.refusal = is_missing ? fmt::format("there is no {} on this machine. {}", name, kAdvice)
+                                  : fmt::format("{} cannot be loaded: {}", name, why);
       continue;
     }
     try {
@@ -78,20 +85,35 @@ Loaded load() {
   return result;
 }
 
-const Loaded& loaded() {
-  static const Loaded once = load();
+struct Library {
+  std::mutex mutex;
+  bool is_tried = false;
+  Loaded loaded;  // as it is, once there is no refusal
+};
+
+// A refusal is not kept: there may be memory for it the next time.
+Library& library() {
+  static Library once;
   return once;
+}
+
+std::string refusal_of(Library& library) {
+  const std::lock_guard lock(library.mutex);
+  if (!library.is_tried || !library.loaded.refusal.empty()) library.loaded = load();
+  library.is_tried = true;
+  return library.loaded.refusal;
 }
 
 }  // namespace
 
 const Curl& curl() {
-  if (!loaded().refusal.empty()) raise(ErrorKind::InvalidArgument, "{}", loaded().refusal);
-  return loaded().functions;
+  Library& kept = library();
+  if (const std::string refusal = refusal_of(kept); !refusal.empty()) raise(ErrorKind::InvalidArgument, "{}", refusal);
+  return kept.loaded.functions;
 }
 
 std::string curl_refusal() {
-  return loaded().refusal;
+  return refusal_of(library());
 }
 
 }  // namespace penstock

@@ -15,6 +15,7 @@
 #include <filesystem>
 #include <new>
 #include <string>
+#include <system_error>
 
 namespace penstock {
 namespace {
@@ -120,7 +121,10 @@ OpenFile open_file(const File& file, Access access) {
   if (fd < 0) {
     if (is_of_room(errno, access)) return {};
     if (errno == EINVAL && access == Access::Direct) {
-      if (!std::filesystem::is_regular_file(file.path())) refuse_kind(file);
+      std::error_code error;
+      const bool is_regular = std::filesystem::is_regular_file(file.path(), error);
+      if (error) raise_system(error.value(), "read", file.path());
+      if (!is_regular) refuse_kind(file);
       raise_system(EINVAL, "its file system does not read past the page cache; use another reader than \"direct\"",
                    file.path());
     }
