@@ -129,6 +129,7 @@ std::string describe_unfinished(ByteStore& store, const std::string& path, const
   }
   std::string more;
   for (const std::uint64_t generation : listing.features) more += ", the folder " + features_name(generation);
+  for (const std::string& note : listing.notes) more += ", the note " + note;
   if (listing.has_run_lock) more += fmt::format(", {} of a run at work or of one that was killed", kRunLockName);
   return fmt::format(
       "{}: an unfinished dataset: no {}, {} finished shard{}, {} unfinished{}: go on where it was begun (with "

@@ -98,7 +98,10 @@ void DatasetFolder::lock() {
   if (locked_ || errno == ENOLCK || errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL) return;
   if (errno != EWOULDBLOCK) raise_system(errno, "lock the dataset's folder", path_);
   created_ = false;  // another's now
-  raise(ErrorKind::InvalidArgument, "{}: another writer is at work in this folder; wait until it has ended", path_);
+  const char* const then =
+      access_ == Access::Commit ? ", then go on with --resume or commit again: finished shards are kept" : "";
+  raise(ErrorKind::InvalidArgument, "{}: another writer is at work in this folder; wait until it has ended{}", path_,
+        then);
 }
 
 void DatasetFolder::check(bool overwrite) {

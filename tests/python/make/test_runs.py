@@ -77,6 +77,8 @@ def test_writers_of_one_run_work_together_and_others_are_refused(tmp_path: Path,
     two.commit()
     with pytest.raises(InvalidArgumentError, match="another writer"):
         penstock.commit(path, run="weekly")
+    with pytest.raises(InvalidArgumentError, match="another writer.*finished shards are kept"):
+        penstock.commit(path, run=run)
     one.commit()
     penstock.commit(path, run=run, shards=2)
     assert names(path) == ["00000", "00001", "dataset.json"] and penstock.verify(path).ok

@@ -315,11 +315,12 @@ def test_what_is_to_be_replaced_stays_until_the_new_one_is_there(tmp_path: Path)
         unread[0]
 
 
-def test_unfinished_folder_names_its_features(tmp_path: Path) -> None:
+def test_unfinished_folder_names_its_features_and_notes(tmp_path: Path) -> None:
     with penstock.Writer(tmp_path / "d", {"token": "u2"}, features=["a", "b"]) as writer:
         writer.append(token=[1])
-    (tmp_path / "d/dataset.json").unlink()
-    with pytest.raises(penstock.NotFoundError, match="1 finished shard, 0 unfinished, the folder features: "):
+    (tmp_path / "d/dataset.json").rename(tmp_path / "d/.import-inputs")
+    named = r"1 finished shard, 0 unfinished, the folder features, the note \.import-inputs: "
+    with pytest.raises(penstock.NotFoundError, match=named):
         penstock.verify(tmp_path / "d")
 
 
