@@ -77,7 +77,7 @@ def test_writers_of_one_run_work_together_and_others_are_refused(tmp_path: Path,
     two.commit()
     with pytest.raises(InvalidArgumentError, match="another writer"):
         penstock.commit(path, run="weekly")
-    with pytest.raises(InvalidArgumentError, match="another writer.*finished shards are kept"):
+    with pytest.raises(InvalidArgumentError, match=r"another writer.*finished shards are kept"):
         penstock.commit(path, run=run)
     one.commit()
     penstock.commit(path, run=run, shards=2)
