@@ -85,7 +85,7 @@ def libfuzzer(name: str, *arguments: str | Path) -> subprocess.CompletedProcess[
         "-rss_limit_mb=1024",
         "-malloc_limit_mb=64",
         "-print_funcs=0",
-        "-entropic=0",  # a quarter of the time, and no more coverage for it
+        "-entropic=0",  # 15 % to 19 % of the time (json_lines, manifest: 20,000 inputs), and no more coverage for it
         *arguments,
     ]
     return subprocess.run(command, env=environment, stderr=subprocess.PIPE, text=True, errors="replace")
