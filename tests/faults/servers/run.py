@@ -30,6 +30,7 @@ from servers.cuts import Cut
 from servers.trials import OUTCOMES, Result, Trial
 
 HANGS = "it hangs"
+_AGAIN_AT_ONCE = 3
 LIMIT_S = 120.0  # in which a trial ends: else those under way hang
 
 
@@ -52,11 +53,12 @@ def run(planned: Sequence[Trial], workers: int, tell: Callable[[Result], None] =
                 done.append(future.result())
                 tell(done[-1])
         pool.shutdown(wait=False, cancel_futures=True)
-        return [_again(each, Path(folder)) for each in done]
+        with ThreadPoolExecutor(_AGAIN_AT_ONCE, "again") as few:
+            return list(few.map(lambda each: _again(each, Path(folder)), done))
 
 
 def _again(result: Result, folder: Path) -> Result:
-    """What was not right on a busy machine is tried once more, alone and with more time."""
+    """What was not right on a busy machine is tried once more, beside few others and with more time."""
     if result.outcome != "wrong" or result.what == HANGS:
         return result
     return trials.run(replace(result.trial, patience=10.0), folder)
