@@ -3,6 +3,9 @@
 #include "bindings/register.h"
 #include "core/base/error.h"
 
+#include <exception>
+#include <filesystem>
+#include <string>
 #include <string_view>
 
 namespace py = pybind11;
@@ -53,6 +56,13 @@ void set_python_error(const Error& error) {
   PyErr_SetObject(type, py::make_tuple(error.error_number(), message, path).ptr());
 }
 
+// What the library asks of paths, such as where this process is, fails like every other call.
+Error of_system(const std::filesystem::filesystem_error& error) {
+  const std::string path = error.path1().string();
+  return {ErrorKind::IoError, fmt::format("{}: {}", path.empty() ? "." : path, error.code().message()),
+          error.code().value(), path};
+}
+
 // The exception that was set is raised from another one, which has its own traceback.
 void set_cause(const py::object& cause) {
   PyObject* type = nullptr;
@@ -85,6 +95,8 @@ void register_errors() {
       set_cause(error.raised());
     } catch (const Error& error) {
       set_python_error(error);
+    } catch (const std::filesystem::filesystem_error& error) {
+      set_python_error(of_system(error));
     }
   });
 }

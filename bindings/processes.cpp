@@ -5,9 +5,9 @@
 #include <fcntl.h>
 #include <pybind11/stl.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -29,21 +29,33 @@ std::vector<char*> pointers_of(std::vector<std::string>& texts) {
   return pointers;
 }
 
-// Descriptors from 3 on that a child is not to have.
-std::vector<int> others_than(const std::vector<int>& kept) {
-  std::vector<int> others;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
-    const int fd = std::stoi(entry.path().filename().string());
-    if (fd > 2 && std::find(kept.begin(), kept.end(), fd) == kept.end()) others.push_back(fd);
+// From 3 on, so that a child does not have them: one call that takes no descriptor, from Linux 5.11 on.
+bool close_at_exec(unsigned first, unsigned last) {
+  constexpr long kCloseRange = 436;  // SYS_close_range, CLOSE_RANGE_CLOEXEC: glibc 2.28 does not name them
+  constexpr unsigned kAtExec = 4;
+  return ::syscall(kCloseRange, first, last, kAtExec) == 0;
+}
+
+// On older kernels, the descriptors from 3 on.
+std::vector<int> open_descriptors(const std::string& path) {
+  constexpr unsigned kNone = ~0U;
+  std::vector<int> found;
+  if (close_at_exec(kNone, kNone)) return found;
+  std::error_code error;
+  std::filesystem::directory_iterator entry("/proc/self/fd", error);
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    const int fd = std::stoi(entry->path().filename().string());
+    if (fd > 2) found.push_back(fd);
   }
-  return others;
+  if (error) raise_system(error.value(), "start", path);
+  return found;
 }
 
 // As multiprocessing.util.spawnv_passfds, but that the kernel kills the child when the thread that calls this ends:
 // from its first instruction on, whatever it does.
 int spawn_bound(const std::string& path, std::vector<std::string> arguments, const std::vector<int>& kept) {
   const std::vector<char*> pointers = pointers_of(arguments);
-  const std::vector<int> others = others_than(kept);
+  const std::vector<int> open = open_descriptors(path);
   const pid_t parent = ::getpid();
   sigset_t all;
   sigset_t before;
@@ -54,7 +66,8 @@ int spawn_bound(const std::string& path, std::vector<std::string> arguments, con
   if (child == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != parent) ::_exit(1);  // it had ended before
-    for (const int fd : others) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
+    close_at_exec(3, ~0U);
+    for (const int fd : open) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
     for (const int fd : kept) ::fcntl(fd, F_SETFD, 0);
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
     ::execv(path.c_str(), pointers.data());

@@ -71,7 +71,7 @@ Loaded load() {
       const bool is_missing = why.find(std::strerror(ENOENT)) != std::string::npos;
       if (!result.refusal.empty()) continue;
       result.refusal = is_missing ? fmt::format("there is no {} on this machine. {}", name, kAdvice)
-                                  : fmt::format("{} cannot be loaded: {}", name, why);
+                                  : fmt::format("{} cannot be loaded: {}. {}", name, why, kAdvice);
       continue;
     }
     try {

@@ -103,10 +103,12 @@ def machines(folder: Path) -> Found:
     objects = Objects(trials.files())
     with LyingServer(objects, host="0.0.0.0").running() as server:
         made = [_machine(number, server.port, folder) for number in (1, 2)]
-        for machine in made:
-            _tell(machine, "write")
-        for machine in made:
-            assert _hear(machine) == "written"
+        # Both begin where nothing is: one that finds the other's shards is refused at once.
+        for word, answer in (("begin", "begun"), ("write", "written")):
+            for machine in made:
+                _tell(machine, word)
+            for machine in made:
+                assert _hear(machine) == answer
         said = []
         for machine in made:
             _tell(machine, "publish")
@@ -146,13 +148,15 @@ def _hear(machine: subprocess.Popen[str]) -> str:
 def machine(number: str, port: str, folder: str) -> None:
     """One of the two. Both have the same process number, and the same scratch folder."""
     print("ready", flush=True)
-    assert input() == "write"
+    assert input() == "begin"
     socket.sethostname(f"machine{number}")
     for command in (["addr", "add", f"{BRIDGE}.{number}.2/24", "dev", "eth0"], ["link", "set", "eth0", "up"]):
         run("ip", *command)
     at = operations.At(f"http://{BRIDGE}.{number}.1:{port}", 60.0, Path(folder), Objects({}))
     options: dict[str, Any] = {"shard_size": 20_000, "scratch": folder, "storage": at.bucket()}
     writer = penstock.Writer("s3://data/out", {"token": "u2"}, metadata="json", **options)
+    print("begun", flush=True)
+    assert input() == "write"
     for each in range(30):
         writer.append(token=np.full(800, each * int(number), "u2"), metadata={"number": each})
     print("written", flush=True)
