@@ -74,7 +74,7 @@ class Signals:
             took = time.monotonic() - begin
             outcome = self._judge(verb, out, ended, sent and sent[0], scratch)
             if verb.makes:
-                self.bench.go_on(verb, out, outcome == "killed")
+                self.bench.go_on(verb, out, may_leave=outcome == "killed")
         finally:
             shutil.rmtree(place)
             shutil.rmtree(scratch)

@@ -176,7 +176,7 @@ class Bench:
         out = self.begin(verb, place)
         try:
             outcome = self.judge(verb, out, self.run(verb, out, limit), cause, ends)
-            self.go_on(verb, out, outcome == "killed")
+            self.go_on(verb, out, may_leave=outcome == "killed")
         finally:
             shutil.rmtree(place)
         return outcome
@@ -219,15 +219,18 @@ class Bench:
             raise WrongError(f"an error left {left[:5]}: {lines[0]}")
         return "error"
 
-    def go_on(self, verb: Verb, out: Path, was_killed: bool = False) -> None:
+    def go_on(self, verb: Verb, out: Path, may_leave: bool = False) -> None:
         """The next run, without limits.
+
+        Args:
+            may_leave: behind its publishing the last one could not remove what it replaced, or its lock, as it was
+                killed or its disk was gone.
 
         Raises:
             WrongError: It ends with an error, makes other bytes, or something is left beside them.
         """
         is_there = bool(verb.makes) and _made(verb, out) == self._made[verb.name]
-        if is_there and was_killed and verb.makes == "dataset" and not nothing_else(out):
-            # It was killed behind its publishing, before it had removed what it replaced.
+        if is_there and may_leave and verb.makes == "dataset" and not nothing_else(out):
             if not penstock.verify(out).notices:
                 raise WrongError(f"left over, and not named by verify: {sorted(each.name for each in out.iterdir())}")
             if "--overwrite" not in verb.line:

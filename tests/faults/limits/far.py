@@ -73,7 +73,7 @@ class Far:
             with Served(behind, place):
                 if what == passed_on.LOST:
                     outcome = bench.judge(verb, out, ended, _CAUSES[what], ends, is_tidy=False)
-                bench.go_on(verb, out)
+                bench.go_on(verb, out, may_leave=what in _CAUSES)
         finally:
             shutil.rmtree(behind)
         return Tried(f"{_WORDS[what]} at call {share}/{_SHARES}", outcome)
