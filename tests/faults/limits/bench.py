@@ -206,6 +206,8 @@ class Bench:
             if -ended.code not in ends:
                 raise WrongError(f"ended by {signal.Signals(-ended.code).name}: {ended.said[-500:]}")
             return "killed"
+        if verb.name == "verify" and ended.code == 1 and re.search(cause, ended.said):
+            return "error"  # a line for each problem
         lines = ended.said.strip().splitlines() or [""]
         is_memory = "emory" in cause  # then a library may say a line too, and no file is to blame
         if ended.code not in (1, 2) or (len(lines) != 1 and not is_memory) or not lines[-1].startswith("penstock: "):
@@ -230,6 +232,8 @@ class Bench:
             WrongError: It ends with an error, makes other bytes, or something is left beside them.
         """
         is_there = bool(verb.makes) and _made(verb, out) == self._made[verb.name]
+        if may_leave and verb.makes == "files" and not is_there:
+            self._remove_named(out)
         if is_there and may_leave and verb.makes == "dataset" and not nothing_else(out):
             if not penstock.verify(out).notices:
                 raise WrongError(f"left over, and not named by verify: {sorted(each.name for each in out.iterdir())}")
@@ -245,6 +249,13 @@ class Bench:
             raise WrongError(f"the next run ended with {again.code}: {again.said[-1500:]}")
         self._check_whole(verb, out, again)
         self.check_alone(verb, out)
+
+    def _remove_named(self, out: Path) -> None:
+        """As a user does whose export said that it could not take one of two files back."""
+        said = self.log.read_text(errors="replace")
+        for each in out.parent.glob(f"{out.name}*"):
+            if f"{each} was written" in said:
+                each.unlink()
 
     def check_alone(self, verb: Verb, out: Path) -> None:
         """Nothing else lies there.

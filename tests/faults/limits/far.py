@@ -18,7 +18,8 @@ _SLOW_S = 0.002
 _SHARES = 8  # of a run's calls: where the fault begins
 _CAUSES = {
     passed_on.LOST: "not connected|connection abort|Input/output error",
-    passed_on.STALE: "Stale file handle|changed since it was opened",
+    # Linux asks again for what was stale: a new file is there then.
+    passed_on.STALE: "Stale file handle|changed since it was opened|File exists",
     passed_on.READ_ONLY: "Read-only file system",
 }
 _WORDS = {
