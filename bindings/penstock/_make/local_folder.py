@@ -95,9 +95,11 @@ class LocalFolder(Folder):
                 file.flush()
                 os.fsync(file.fileno())
             partial.replace(path)
-        except OSError as error:
+        except BaseException as error:
             with suppress(OSError):
                 partial.unlink(missing_ok=True)
+            if not isinstance(error, OSError):
+                raise
             raise IoError(error.errno, f"{path}: {error.strerror}", str(path)) from error
 
     def remove_notes(self, names: Sequence[str]) -> None:

@@ -139,6 +139,8 @@ class ShardFolder:
         """True if a finished shard is there that is not published, or if that cannot be known."""
         from penstock._base.errors import Error, NotFoundError
 
+        if self._is_published():
+            return False
         try:
             return bool(self._there())
         except NotFoundError:
@@ -219,15 +221,21 @@ class ShardFolder:
             self._refuse_to_change()
         return self.folder.fingerprint()  # of what stays
 
+    def _is_published(self) -> bool:
+        """True behind the commit, which may have failed or been interrupted after the rename."""
+        from penstock._base.errors import Error
+
+        with suppress(Error):
+            self._is_done = self._is_done or self.folder.version() != self._before
+        return self._is_done
+
     def left_behind(self) -> str:
         """The shards that an unfinished run leaves, and how to go on. Waits for the shard that is being synced."""
         from penstock._base.errors import Error
 
         with suppress(Exception):  # the error that ended the run is the one to tell
             self.waits_for()
-        with suppress(Error):  # the commit itself may have failed after the rename
-            self._is_done = self._is_done or self.folder.version() != self._before
-        if self._is_done:
+        if self._is_published():
             return PUBLISHED
         if self.stays:
             return "the dataset that is there stays as it is"

@@ -71,7 +71,9 @@ std::optional<std::chrono::seconds> retry_after(std::string_view text) {
 }
 
 Judgement judge_range(const Reply& reply, const Wanted& wanted) {
-  if (!reply.range) return {Worth::Again, "a reply 206 without the range that it holds"};
+  if (!reply.range || reply.range->begin == reply.range->end) {  // "bytes */1234" is none
+    return {Worth::Again, "a reply 206 without the range that it holds"};
+  }
   const ContentRange& range = *reply.range;
   if (range.begin != wanted.begin || range.end != wanted.end) {
     // A file that ends earlier is sent up to its end: that is its size, and no fault of the server.

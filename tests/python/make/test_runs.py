@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -14,6 +15,7 @@ import penstock
 import pytest
 from penstock import InvalidArgumentError
 from penstock._cli.main import main
+from penstock._make.local_folder import LocalFolder
 
 NODE = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")[:8]
 
@@ -230,3 +232,23 @@ def test_what_killed_workers_had_brought_goes(tmp_path: Path) -> None:
 def mkdir(path: Path) -> Path:
     path.mkdir(parents=True)
     return path
+
+
+@pytest.mark.parametrize("when", ["as the note is written", "behind the publishing"])
+def test_an_interrupt_leaves_no_note_that_nobody_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    np.arange(1000, dtype="u2").tofile(tmp_path / "a.bin")
+    where, name = (os, "fsync") if when == "as the note is written" else (LocalFolder, "publish")
+    before: Any = getattr(where, name)
+
+    def then_interrupted(*given: Any) -> None:
+        before(*given)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(where, name, then_interrupted)
+    words = "nothing was published" if name == "fsync" else "the new dataset is published"
+    with pytest.raises(KeyboardInterrupt, match=words):
+        penstock.import_tokens(tmp_path / "a.bin", tmp_path / "out", dtype="u2")
+    there = names(tmp_path / "out") if (tmp_path / "out").exists() else []
+    assert there == ([] if name == "fsync" else ["00000", "dataset.json"])

@@ -54,6 +54,7 @@ TEST(Reply, OnlyTheRangeThatWasAskedForIsGoodAndAnotherFileIsTold) {
   expect(Worth::Again, {status, "Content-Range: bytes 0-199/1000"});
   expect(Worth::Again, {status, "Content-Range: bytes 100-299/1000"});
   expect(Worth::Again, {status, "Content-Range: bytes 100-149/1000"});
+  expect(Worth::Again, {status, "Content-Range: bytes */0"}, {0, 100, 0, "", true});
   expect(Worth::Again, {status, right, "Content-Length: 50"});
   expect(Worth::Again, {status, right, "Content-Encoding: GZIP"});
   expect(Worth::Changed, {status, "Content-Range: bytes 100-199/999"});
