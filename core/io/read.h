@@ -29,12 +29,12 @@ struct Read {
   std::uint64_t offset = 0;
   std::uint64_t size = 0;
   std::byte* destination = nullptr;
-  void* owner = nullptr;                         // what the read is for
-  const std::atomic<bool>* cancelled = nullptr;  // true: the bytes are no longer wanted and need not be read
-  RetryBudget* budget = nullptr;                 // of the operation that it is for; outlives it
-  bool joined = false;                           // planned as one request with the read before it, which it continues
+  void* owner = nullptr;                                 // what the read is for
+  const std::atomic<bool>* cancelled = nullptr;          // true: the bytes are no longer wanted and need not be read
+  RetryBudget* budget = nullptr;                         // of the operation that it is for; outlives it
   std::chrono::steady_clock::time_point submitted = {};  // where reads are counted
   Outcome outcome = Outcome::Done;
+  bool joined = false;        // planned as one request with the read before it, which it continues
   std::uint32_t retries = 0;  // how often it was cut short or interrupted, or failed, and was tried again
   std::exception_ptr error;   // of a read that failed
 
