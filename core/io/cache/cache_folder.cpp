@@ -12,7 +12,6 @@
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <utility>
 
 namespace penstock {
@@ -26,7 +25,8 @@ constexpr std::uint64_t kBlockSums = kCacheBlock / kCachePage * kSum;
 // The share that the folder was last filled with; all if that is not known.
 std::uint64_t noted_parts(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  std::string text;
+  std::getline(file, text, '\0');  // an iterator of the file's characters would throw what the disk fails
   try {
     return get_u64(parse_json_strict(text, path, kMostAbout), "parts", path);
   } catch (const Error&) {

@@ -1,9 +1,8 @@
 #include "core/io/local/mapping_limit.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <fstream>
-#include <iterator>
+#include <string>
 
 namespace penstock {
 namespace {
@@ -18,8 +17,8 @@ std::size_t mappings_share() {
   if (!(std::ifstream("/proc/sys/vm/max_map_count") >> allowed)) return kWhereUnknown;
   std::ifstream maps("/proc/self/maps");
   if (!maps) return kWhereUnknown;
-  const std::istreambuf_iterator<char> end;
-  const auto mapped = static_cast<std::uint64_t>(std::count(std::istreambuf_iterator<char>(maps), end, '\n'));
+  std::uint64_t mapped = 0;
+  for (std::string line; std::getline(maps, line);) ++mapped;
   const std::uint64_t share = allowed / 4 * 3;
   return share > mapped ? static_cast<std::size_t>(share - mapped) : 1;
 }

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 
 namespace penstock::testing {
@@ -44,6 +45,14 @@ TEST(CacheFolder, SettlingToALargerShareRemovesNothing) {
   EXPECT_EQ(folder.disk_bytes(), held);
   folder.settle(files, BlockShare(0), UINT64_MAX);
   EXPECT_LT(folder.disk_bytes(), held - (7 << 20));
+}
+
+TEST(CacheFolder, ANoteThatCannotBeReadSaysThatTheShareIsNotKnown) {
+  const TemporaryFolder root;
+  const CacheFolder folder(root.path(), "a", "1");
+  folder.create();
+  std::filesystem::create_directory(folder.path() + "/about.json");  // it opens, and reading it is EISDIR
+  EXPECT_NO_THROW(folder.settle(std::vector<CacheableFile>{{"a/b", 8}}, BlockShare(1000), UINT64_MAX));
 }
 
 }  // namespace
