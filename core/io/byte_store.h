@@ -64,8 +64,8 @@ class ByteStore {
   /// The Files in this part of memory are about to go, and no read of them is under way: closes what is open for them.
   virtual void forget(std::span<const std::byte> /*files*/) noexcept {}
 
-  /// The bytes there are not those that were written, as check values tell: forgets what is kept of them. True if there
-  /// was something, so that reading them again may bring others.
+  /// The bytes there are not those that were written, as check values tell: forgets what is kept of them. True if they
+  /// may have been kept, also if another read has doubted them since: reading them again may bring others.
   virtual bool doubt(const File& /*file*/, std::uint64_t /*offset*/, std::uint64_t /*size*/) noexcept { return false; }
 
   /// How many reads a channel should have under way; 1: it reads one after the other. Throws as open_channel().

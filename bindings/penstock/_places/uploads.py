@@ -27,11 +27,13 @@ _MOST_PARTS = 9_000  # S3 takes 10,000
 _SMALL_AT_ONCE = 16
 _SLOWEST_REQUEST, _FASTEST_REQUEST = 60.0, 5.0  # seconds that an answer may take …
 _SMALL_SHARE = 4  # … of the deadline at most one in so many where little is sent: a silent server is asked again
+_AFTER_REQUEST = 3.0  # seconds: what is silent for longer than a request may take is a list that asks without end
 _SMALL_BYTES = 1 << 18
 _MOST_READ = 256 << 20  # bytes of an object that is read whole
 WRITABLE = ("s3", "gs", "az")
 _COPYING = ("s3", "gs")  # on the server
 _MALFORMED = ("AuthorizationHeaderMalformed", "AuthorizationQueryParametersError")  # of another region, or no key
+_CONFLICT = "ConditionalRequestConflict"
 _NO_BUCKET = ("NoSuchBucket", "ContainerNotFound")
 Result = TypeVar("Result")
 
@@ -107,6 +109,7 @@ class Bucket:
         self._credentials = _buckets.credentials_of(scheme, self.storage)
         long = min(_SLOWEST_REQUEST, max(_FASTEST_REQUEST, deadline))
         self._timeout = min(long, max(_FASTEST_REQUEST, deadline / _SMALL_SHARE))
+        self._silence = self._timeout + _AFTER_REQUEST
         # The first is for uploads in parts, of which obstore tries each again; of the others it is done here.
         self._patient, self._large, self._store = (
             _buckets.bucket_of(scheme, bucket, self.storage, self._credentials, retries, timedelta(seconds=timeout))[0]
@@ -131,7 +134,7 @@ class Bucket:
         def ask(attempts: Attempts) -> dict[str, int]:
             nonlocal last
             again, behind = 0, last or None
-            for page in within(self._timeout, lambda: obstore.list(self._store, before or None, offset=behind)):
+            for page in within(self._silence, lambda: obstore.list(self._store, before or None, offset=behind)):
                 known = len(found)
                 found.update((each["path"][len(before) :], each["size"]) for each in page)
                 again += known + len(page) - len(found)
@@ -329,7 +332,7 @@ class Bucket:
             except (Stopped, Error):
                 raise
             except TimeoutError:
-                self._refuse_list(f"no more of the list came in {self._timeout:g} s")
+                self._refuse_list(f"no more of the list came in {self._silence:g} s")
             except Exception as error:
                 problem = Problem.of(error)
             else:
@@ -388,6 +391,7 @@ class Bucket:
 
 
 def _is_refusal(error: Exception) -> bool:
+    """That a condition did not hold; S3's conflict of two requests under way says neither that nor the contrary."""
     from obstore.exceptions import AlreadyExistsError, PreconditionError
 
-    return isinstance(error, AlreadyExistsError | PreconditionError)
+    return isinstance(error, AlreadyExistsError | PreconditionError) and Said.of(error).code != _CONFLICT

@@ -15,7 +15,7 @@
 
 namespace penstock {
 
-/// Has the pages of a range of bytes be as if they were not kept. False if none was, or if it could not.
+/// Has the pages of a range of bytes be as if they were not kept. False if it could not.
 bool drop_pages(const CachedFile& file, std::uint64_t offset, std::uint64_t size);
 
 class PageWriter {

@@ -45,8 +45,10 @@ class Trial:
     @property
     def deadline(self) -> float:
         """Seconds; what passes has enough of them, on a busy machine too."""
+        if self.passes and LIES[self.lie].is_slow:  # obstore leaves a silent one after 60 s, or 30
+            return 200.0 if self.operation == "writing in parts" else 100.0
         if self.passes:
-            return 100.0 if LIES[self.lie].is_slow else 30.0  # obstore leaves a silent read after 30 s
+            return 30.0
         return self.patience
 
     def __str__(self) -> str:

@@ -131,6 +131,26 @@ def test_of_a_look_at_a_bucket(place: Place) -> None:
         given_up(lambda: penstock.finished_shards(place.url, storage=storage), "attempts in")
 
 
+def test_a_list_that_is_silent_once_is_asked_for_again(place: Place) -> None:
+    with place.writer() as writer:
+        writer.append(token=[1], metadata=1)
+    lists: list[int] = []
+
+    def fault(method: str, path: str, number: int) -> str | None:
+        if "list-type" not in path:
+            return None
+        lists.append(number)
+        if len(lists) > 1:
+            return None
+        time.sleep(7)
+        return "reset"
+
+    with fault_proxy(place.server, fault) as proxy:
+        storage = Storage(endpoint=proxy.address, region="us-east-1", deadline=20)  # of which a request has 5 s
+        assert len(penstock.finished_shards(place.url, storage=storage)) == 1
+    assert len(lists) == 2
+
+
 def test_of_a_commit(place: Place) -> None:
     for number in range(3):
         with place.writer(shard=number, shard_size=1 << 30) as writer:

@@ -56,6 +56,20 @@ def test_lies_are_no_data() -> None:
     assert run.left_behind(before) == ""
 
 
+#: What longer runs found, behind honest answers; silent lists of a bucket are in test_deadline.py.
+FOUND = (
+    Trial("zeros", "cache", passes=False, skip=1),
+    Trial("other bytes", "cache", passes=False, skip=1),
+    Trial("409", "writing", passes=True, skip=1),
+)
+
+
+@pytest.mark.parametrize("trial", FOUND, ids=str)
+def test_lies_behind_honest_answers_are_no_data(trial: Trial) -> None:
+    [done] = run.run([trial], 1)
+    assert done.outcome in ("exact", "error"), done.what
+
+
 def test_replies_that_are_cut_anywhere_are_asked_for_again() -> None:
     planned = list(cuts.plan(step=31, first=7, done=("view", "opening", "writing")))
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(AT_ONCE) as threads:

@@ -93,7 +93,9 @@ class Child:
     def _has(self, node: int, name: str) -> Answer:
         try:
             self._member(self.nodes[node][0], name)
-        except KeyError:
+        except KeyError as error:  # also of a read that the system refused
+            if _errno_in(str(error)):
+                raise
             return {"has": False}, b""
         return {"has": True}, b""
 
