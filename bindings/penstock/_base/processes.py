@@ -6,10 +6,10 @@ import os
 import signal
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from multiprocessing import popen_spawn_posix, resource_tracker, util
 from multiprocessing.context import SpawnProcess
-from types import FunctionType, SimpleNamespace
+from types import FrameType, FunctionType, SimpleNamespace
 from typing import Any
 
 from penstock import _native
@@ -59,22 +59,38 @@ ONE_THREAD = {"TOKENIZERS_PARALLELISM": "false", "RAYON_NUM_THREADS": "1", "OMP_
 
 @contextmanager
 def _signals_later() -> Iterator[None]:
-    """What Python does at Ctrl-C and SIGTERM it does afterwards. In the main thread, where it does it."""
+    """What Python does at Ctrl-C and SIGTERM it does afterwards. In the main thread, where it does it.
+
+    Another thread may take the signal, so a mask of this one keeps no handler from being called: one that is set back
+    may raise before the other is. A stack calls all the same what is left.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    came: list[int] = []
+    came: dict[int, FrameType | None] = {}
+    is_over = False
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    theirs = {number: each for number, each in handlers.items() if callable(each)}
-    for number in theirs:
-        signal.signal(number, lambda given, frame: came.append(given))
-    try:
-        yield
-    finally:
+    theirs = {int(number): each for number, each in handlers.items() if callable(each)}
+
+    def later(number: int, frame: FrameType | None) -> None:
+        if is_over:  # a third signal kept it from being set back
+            theirs[number](number, frame)
+        else:
+            came.setdefault(number, frame)
+
+    def deliver() -> None:
+        nonlocal is_over
+        is_over = True
+        with ExitStack() as calls:
+            for number, frame in reversed(came.items()):
+                calls.callback(theirs[number], number, frame)
+
+    with ExitStack() as stack:
+        stack.callback(deliver)
         for number, each in theirs.items():
-            signal.signal(number, each)
-        for given in came[:1]:
-            theirs[signal.Signals(given)](given, None)
+            stack.callback(signal.signal, number, each)
+            signal.signal(number, later)
+        yield
 
 
 @contextmanager
@@ -85,16 +101,16 @@ def surroundings_of_workers() -> Iterator[None]:
     nor SIGTERM ends the parent inside: a child that waits for its first orders would tell that they do not come.
     """
     resource_tracker.ensure_running()  # else it starts below, and unblocks the signal
-    before = {name: os.environ.get(name) for name in ONE_THREAD}
-    os.environ.update(ONE_THREAD)
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        with _signals_later():
+    with _signals_later():  # around all else: a handler that raises leaves no setting behind
+        before = {name: os.environ.get(name) for name in ONE_THREAD}
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            os.environ.update(ONE_THREAD)
             yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+        finally:
+            for name, value in before.items():
+                if value is None:
+                    os.environ.pop(name, None)
+                else:
+                    os.environ[name] = value
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
