@@ -1,5 +1,6 @@
 """The first thing that the command line imports: Ctrl-C and SIGTERM end it in one line, from the first import on."""
 
+import atexit
 import os
 import signal
 import sys
@@ -54,8 +55,25 @@ def imported() -> None:
             signal.signal(number, then)
 
 
-def done() -> None:
-    """The command has ended well. Python's own end, in which no handler runs, is not told as a failure of it."""
+def done(code: int) -> None:
+    """The command has ended, with this code. Python's own end, in which no handler runs, is not told as its failure.
+
+    First Python waits for threads of the user's code. A signal then ends the command, and all else is still cleaned up.
+    """
+
+    def leave(number: int, frame: object) -> None:
+        try:
+            atexit._run_exitfuncs()  # as Python does behind the threads
+        finally:
+            os._exit(code)
+
+    for number in _ours:
+        signal.signal(number, leave)
+    if _ours:
+        atexit.register(_ignore)
+
+
+def _ignore() -> None:
     for number in _ours:
         signal.signal(number, signal.SIG_IGN)
 

@@ -135,8 +135,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             result = cli.invoke(context)
         if sys.stdout is not None:
             sys.stdout.flush()  # which may wait for whoever reads it
-        _start.done()
-        return result if isinstance(result, int) else EXIT_OK
+        code = result if isinstance(result, int) else EXIT_OK
+        _start.done(code)
+        return code
     except click.exceptions.Exit as error:
         return error.exit_code
     except click.ClickException as error:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import penstock
 import pytest
 
 HOOK = """
@@ -29,6 +30,21 @@ if os.environ["INTERRUPT_AT"] == "modules":
 else:
     atexit.register(Late().__del__)
 """
+SLEEPS = """
+import atexit, os, pathlib, threading, time
+def sleep():
+    threading.main_thread().join()  # from now on Python waits for this one
+    while True:
+        time.sleep(0.3)
+        os.kill(os.getpid(), int(os.environ["INTERRUPT_BY"]))
+def clean():
+    pathlib.Path("cleaned").write_text("half")
+    time.sleep(0.2)
+    os.kill(os.getpid(), int(os.environ["INTERRUPT_BY"]))
+    pathlib.Path("cleaned").write_text("all")
+atexit.register(clean)
+threading.Thread(target=sleep).start()
+"""
 MINE = """
 import os, signal
 try:
@@ -44,7 +60,9 @@ def interrupted(
 ) -> tuple[int, str, str]:
     (tmp_path / "sitecustomize.py").write_text(hook)
     environment = dict(os.environ, PYTHONPATH=str(tmp_path), INTERRUPT_AT=at, INTERRUPT_BY=str(int(by)))
-    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False
+    )
     return done.returncode, done.stdout, done.stderr
 
 
@@ -75,6 +93,22 @@ def test_a_signal_while_python_ends_is_no_failure_of_the_command(tmp_path: Path,
     given = [sys.executable, "-m", "penstock", "ranks", "64"]
     code, said, errors = interrupted(tmp_path, at, *given, by=by, hook=LATE)
     assert (code, errors) == (0, "") and "64" in said
+
+
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_a_signal_ends_what_waits_for_a_thread_with_the_commands_code(
+    tmp_path: Path, by: int, is_damaged: bool
+) -> None:
+    """And what was to be done at the end is done, though a second signal comes."""
+    with penstock.Writer(tmp_path / "data", {"token": "u2"}) as writer:
+        writer.append(token=[1, 2, 3])
+    if is_damaged:
+        (tmp_path / "data" / "00000" / "stream.bin").write_bytes(b"\0" * 6)
+    given = [sys.executable, "-m", "penstock", "verify", str(tmp_path / "data"), "--json"]
+    code, said, errors = interrupted(tmp_path, "", *given, by=by, hook=SLEEPS)
+    assert (code, errors) == (int(is_damaged), "") and said
+    assert (tmp_path / "cleaned").read_text() == "all"
 
 
 @pytest.mark.parametrize(("name", "at"), [("train.py", "penstock._load.job"), ("train.py", ""), ("penstock", "")])
