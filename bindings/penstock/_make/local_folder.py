@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Hashable, Iterable, Sequence
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
@@ -88,9 +89,10 @@ class LocalFolder(Folder):
 
     def write_note(self, name: str, data: bytes) -> None:
         path = Path(self.path) / name
-        partial = path.with_name(f".partial-{name}@{this_boot()}@-@{os.getpid()}")  # as the native writer's
+        # As the native writer's: the next run finds one that stays, and nobody can guess it, and lay a link there.
+        partial = path.with_name(f".partial-{name}@{this_boot()}@-@{os.getpid()}-{secrets.token_hex(8)}")
         try:
-            with partial.open("wb") as file:
+            with partial.open("xb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 import re
+import secrets
 import stat
 import struct
 import sys
@@ -23,6 +24,8 @@ import pytest
 from _datasets import with_everything
 from _token_files import put_datatrove
 from penstock._cli.main import main
+from penstock._make.local_folder import LocalFolder
+from penstock._places.scratch import this_boot
 
 IN_CREATE, IN_MOVED_TO, IN_NONBLOCK = 0x100, 0x80, 0o4000
 ENTRY = struct.Struct("iIII")
@@ -65,6 +68,8 @@ VERBS: dict[str, Callable[[Path, str], object]] = {
     "overwrite": _written_over,
     "pack": lambda given, out: main(["pack", str(given / "plain"), "--window", "64", "--out", out]),
 }
+#: Verbs that are given no folder which is there already.
+NO_DATASET = ("export cells", "megatron", "datatrove", "mds", "pack")
 
 
 @pytest.fixture(scope="module")
@@ -136,30 +141,57 @@ def test_files_have_the_modes_that_the_umask_leaves(given: Path, tmp_path: Path,
             assert mode == (0o777 if Path(name).is_dir() else 0o666) & ~umask, name
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_a_link_that_lies_in_wait_leads_nowhere(given: Path, tmp_path: Path, verb: str) -> None:
+def names_of(verb: str, given: Path, folders: list[Path], is_inside: bool) -> tuple[set[str], set[str]]:
+    """Names that two runs make in these folders, or in the `out` there: those of both, and those of one alone."""
     runs: list[set[str]] = []
-    for number in range(2):
-        shared = tmp_path / f"shared{number}"
-        shared.mkdir()
+    for folder in folders:
+        out = folder / "out"
+        folder.mkdir()
+        if is_inside:
+            out.mkdir()
         names: list[str] = []
-        with made_in(shared, names):
-            assert run(verb, given, shared / "out") == 0
+        with made_in(out if is_inside else folder, names):
+            assert run(verb, given, out) == 0
         runs.append(set(names))
-    guessed = runs[0] & runs[1]
+    return runs[0] & runs[1], runs[0] ^ runs[1]
+
+
+@pytest.mark.parametrize(
+    ("verb", "is_inside"), [(verb, False) for verb in VERBS] + [(verb, True) for verb in VERBS if verb not in NO_DATASET]
+)
+def test_a_link_that_lies_in_wait_leads_nowhere(given: Path, tmp_path: Path, verb: str, is_inside: bool) -> None:
+    folders = [tmp_path / f"shared{number}" for number in range(2)]
+    guessed, random = names_of(verb, given, folders, is_inside)
     assert guessed
-    for name in runs[0] - guessed:  # a random part of 64 bits, and made with O_EXCL or mkdir
+    for name in random:  # a random part of 64 bits, and made with O_EXCL or mkdir
         assert re.search(r"[0-9a-f]{16}", name), name
     for number, name in enumerate(sorted(guessed)):
         shared, victim = tmp_path / f"trap{number}", tmp_path / f"victim{number}"
-        shared.mkdir()
+        at = shared / "out" / name if is_inside else shared / name
+        at.parent.mkdir(parents=True)
         victim.write_bytes(b"not yours")
-        (shared / name).symlink_to(victim)
+        at.symlink_to(victim)
         run(verb, given, shared / "out")
         assert victim.read_bytes() == b"not yours", name
         assert stat.S_IMODE(victim.stat().st_mode) == 0o644
         victim.unlink()  # and of a link to nothing, that nothing is made
-        if not (shared / name).is_symlink():
+        if not at.is_symlink():
             continue
         run(verb, given, shared / "out")
         assert not victim.exists(), name
+
+
+def test_a_note_is_made_anew_whatever_lies_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even by who has guessed its random part; and a process writes the same note as often as it likes."""
+    folder = LocalFolder(str(tmp_path))
+    for data in (b"one", b"two"):
+        folder.write_note("note", data)
+        assert [each.name for each in tmp_path.iterdir()] == ["note"]
+        assert folder.read_note("note") == data
+    monkeypatch.setattr(secrets, "token_hex", lambda count: "0" * 2 * count)
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"not yours")
+    (tmp_path / f".partial-note@{this_boot()}@-@{os.getpid()}-{'0' * 16}").symlink_to(victim)
+    with pytest.raises(penstock.IoError, match="note: File exists"):
+        folder.write_note("note", b"three")
+    assert victim.read_bytes() == b"not yours" and folder.read_note("note") == b"two"
