@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -48,7 +49,9 @@ class LocalTaker(Taker):
         name = f"{number:05}{f'.{self._generation}' if self._generation else ''}"
         with telling_of(self._out), self._shared() as folder:
             if self._scratch is not None:  # of another file system, maybe
-                finished = self._moved(finished, self._out / f".partial-{name}@{this_boot()}@-@{os.getpid()}")
+                # A link to a folder at a name that can be guessed would take the shard there.
+                partial = f".partial-{name}@{this_boot()}@-@{os.getpid()}-{secrets.token_hex(8)}"
+                finished = self._moved(finished, self._out / partial)
             for file in finished.iterdir():
                 _sync(file)
             _sync(finished)

@@ -25,6 +25,7 @@ from _datasets import with_everything
 from _token_files import put_datatrove
 from penstock._cli.main import main
 from penstock._make.local_folder import LocalFolder
+from penstock._make.local_taker import LocalTaker
 from penstock._places.scratch import this_boot
 
 IN_CREATE, IN_MOVED_TO, IN_NONBLOCK = 0x100, 0x80, 0o4000
@@ -157,7 +158,8 @@ def names_of(verb: str, given: Path, folders: list[Path], is_inside: bool) -> tu
 
 
 @pytest.mark.parametrize(
-    ("verb", "is_inside"), [(verb, False) for verb in VERBS] + [(verb, True) for verb in VERBS if verb not in NO_DATASET]
+    ("verb", "is_inside"),
+    [(verb, False) for verb in VERBS] + [(verb, True) for verb in VERBS if verb not in NO_DATASET],
 )
 def test_a_link_that_lies_in_wait_leads_nowhere(given: Path, tmp_path: Path, verb: str, is_inside: bool) -> None:
     folders = [tmp_path / f"shared{number}" for number in range(2)]
@@ -195,3 +197,18 @@ def test_a_note_is_made_anew_whatever_lies_there(tmp_path: Path, monkeypatch: py
     with pytest.raises(penstock.IoError, match="note: File exists"):
         folder.write_note("note", b"three")
     assert victim.read_bytes() == b"not yours" and folder.read_note("note") == b"two"
+
+
+def test_a_shard_that_is_moved_has_a_random_name_on_its_way(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    taker, names = LocalTaker(str(tmp_path / "out"), "run", tmp_path / "scratch"), list[str]()
+    try:
+        shard = Path(taker.path) / "00000"
+        shard.mkdir(parents=True)
+        (shard / "stream.bin").write_bytes(b"x")
+        with made_in(tmp_path / "out", names):
+            taker.begin(0)
+    finally:
+        taker.close()
+    assert names[-1] == "00000" and all(re.search("-[0-9a-f]{16}$", name) for name in names[:-1])
+    assert (tmp_path / "out" / "00000" / "stream.bin").read_bytes() == b"x" and len(names) == 2
