@@ -25,10 +25,23 @@ def unfinished(path: str) -> str:
     return f"{path}.partial-{secrets.token_hex(_DIGITS // 2)}"
 
 
-def hold(descriptor: int) -> None:
-    """Locks an unfinished file or folder for as long as it is open."""
-    with suppress(OSError):  # where nothing locks, nothing of others is removed
+def hold(descriptor: int, name: str) -> bool:
+    """Locks a new unfinished file or folder for as long as it is open. False: make another, by another name.
+
+    Before it is locked, another run may take it for a dead one and remove it.
+    """
+    try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # where nothing locks, nothing of others is removed
+        return True
+    with suppress(OSError):  # others do not say that it is gone
+        try:
+            os.lstat(name)
+        except FileNotFoundError:
+            return False
+    return True
 
 
 def remove_dead(path: str) -> None:

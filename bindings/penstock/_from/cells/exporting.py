@@ -13,7 +13,7 @@ from penstock._data.anndata.stores import needed
 from penstock._from.cells.h5ad_file import FileWriter
 from penstock._from.cells.output_file import OutputFile
 from penstock._places.paths import is_there
-from penstock._places.unfinished import naming_left, remove_dead, removed, removing, take_back, unfinished
+from penstock._places.unfinished import naming_left, remove_dead, removed, removing, take_back
 
 
 def export_h5ad(
@@ -32,8 +32,7 @@ def export_h5ad(
     if is_there(out):
         raise InvalidArgumentError(_THERE.format(out))
     remove_dead(out)
-    partial = unfinished(out)
-    output = OutputFile(partial, out)
+    output = OutputFile(out)
 
     def tell(done: int, total: int) -> None:
         output.check()
@@ -46,11 +45,11 @@ def export_h5ad(
             FileWriter(h5py, file, reader).write(tell)
         return reader
 
-    with removing([partial]):
+    with removing([output.path]):
         try:
             reader = with_noted_types(dataset, write)
             output.sync()
-            _publish(partial, out)
+            _publish(output.path, out)
         except Error:  # of the dataset, some of which are errors of the system too
             raise
         except OSError as error:

@@ -10,18 +10,18 @@ import os
 from typing import Any
 
 from penstock._base.errors import IoError
-from penstock._places.unfinished import hold
+from penstock._places.unfinished import hold, removed, unfinished
 
 
 class OutputFile:
-    """A new file, written and read at places, as h5py wants a file object. One thread at a time."""
+    """A new file, written and read at places, as h5py wants a file object. One thread at a time.
 
-    def __init__(self, path: str, shown: str) -> None:
-        """Makes it.
+    Attributes:
+        path: of the file, unfinished.
+    """
 
-        Args:
-            path: of the file.
-            shown: what messages call it.
+    def __init__(self, shown: str) -> None:
+        """Makes it, as an unfinished one of `shown`, which messages call it.
 
         Raises:
             IoError: it cannot be made.
@@ -29,11 +29,17 @@ class OutputFile:
         self._shown = shown
         self._error: OSError | None = None
         self._at = 0
+        while not self._make():
+            self.close()
+            removed(self.path)
+
+    def _make(self) -> bool:
+        self.path = unfinished(self._shown)
         try:
-            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+            self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
         except OSError as error:
             raise self._told(error) from error
-        hold(self._descriptor)
+        return hold(self._descriptor, self.path)
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         """As of io.RawIOBase."""

@@ -45,9 +45,14 @@ class NewFiles:
         if not Path(path).parent.exists():
             Path(path).parent.mkdir(parents=True)
         remove_dead(path)
-        self._open[path] = Path(self._partial[path]).open("x+b", buffering=_BUFFER)  # noqa: SIM115 - __exit__ closes it
-        hold(self._open[path].fileno())
-        return self._open[path]
+        while True:
+            partial = self._partial[path]
+            file = self._open[path] = Path(partial).open("x+b", buffering=_BUFFER)  # noqa: SIM115 - __exit__ closes it
+            if hold(file.fileno(), partial):
+                return file
+            file.close()
+            removed(partial)
+            self._partial[path] = unfinished(path)
 
     def __enter__(self) -> NewFiles:
         """Nothing is made yet."""
@@ -102,10 +107,9 @@ def new_folder(path: str) -> Iterator[Path]:
     """
     refuse_existing(path)
     remove_dead(path)
-    partial = Path(unfinished(path))
-    with removing([str(partial)]), saying(path):
-        partial.mkdir(parents=True)
-        with held(partial):
+    names: list[str] = []
+    with removing(names), saying(path):
+        with held_folder(path, names) as partial:
             yield partial
             sync_folder(partial)
             refuse_existing(path)
@@ -135,12 +139,19 @@ def saying(path: str) -> Iterator[None]:
 
 
 @contextmanager
-def held(folder: Path) -> Iterator[None]:
-    """Locks an unfinished folder during the block."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+def held_folder(path: str, names: list[str]) -> Iterator[Path]:
+    """Makes an unfinished folder of `path`, and locks it during the block; adds each name that it tries to `names`."""
+    while True:
+        names.append(unfinished(path))
+        partial = Path(names[-1])
+        partial.mkdir(parents=True)
+        with suppress(FileNotFoundError):  # another run took it for a dead one
+            descriptor = os.open(partial, os.O_RDONLY | os.O_CLOEXEC)
+            if hold(descriptor, names[-1]):
+                break
+            os.close(descriptor)
     try:
-        hold(descriptor)
-        yield
+        yield partial
     finally:
         os.close(descriptor)
 
