@@ -62,13 +62,19 @@ void remove_dead(const Descriptor& folder, const std::string& name, const std::s
   }
 }
 
+// Locks a new file. False: before that another run took it for a dead one, and removes it.
+bool hold(const Descriptor& folder, const Descriptor& file, const std::string& name) noexcept {
+  if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) return errno != EWOULDBLOCK;  // without locks nothing is dead
+  struct stat status {};
+  return ::fstatat(folder.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
+}
+
 }  // namespace
 
 PackTableWriter::PackTableWriter(layout::DatasetPtr dataset, const layout::PackingRule& rule, StoreChoice through,
                                  std::string path, std::shared_ptr<const Chosen> chosen, std::string where)
     : path_(std::move(path)),
       name_(std::filesystem::path(path_).filename().string()),
-      partial_(partial_prefix(name_) + unique_suffix()),
       packer_(std::move(dataset), rule, std::move(through), std::move(chosen), std::move(where)) {
   where_ = layout::write_pack_where(packer_.header());
   if (name_.empty()) raise(ErrorKind::InvalidArgument, "\"{}\": the name of a file is wanted", path_);
@@ -76,14 +82,19 @@ PackTableWriter::PackTableWriter(layout::DatasetPtr dataset, const layout::Packi
   struct stat status {};
   if (::fstatat(folder_.get(), name_.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0) raise_exists(path_);
   remove_dead(folder_, name_, folder_of(path_));
-  file_ = create_file(folder_.get(), partial_, path_);
+  do {
+    partial_ = partial_prefix(name_) + unique_suffix();
+    file_ = create_file(folder_.get(), partial_, path_);
+  } while (!hold(folder_, file_, partial_));
   is_there_ = true;
-  (void)::flock(file_.get(), LOCK_EX | LOCK_NB);  // where nothing can be locked, nothing is taken for dead
-  const std::vector<std::byte> header(layout::kPackHeaderBytes);
   try {
+    const std::vector<std::byte> header(layout::kPackHeaderBytes);
     write_all(file_.get(), header, 0, path_);
-  } catch (const Error& error) {  // of what was not constructed the destructor is not called
+  } catch (const Error& error) {
     give_up(error);
+  } catch (...) {  // of what was not constructed the destructor is not called
+    ::unlinkat(folder_.get(), partial_.c_str(), 0);
+    throw;
   }
 }
 

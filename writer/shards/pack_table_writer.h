@@ -44,7 +44,7 @@ class PackTableWriter {
 
   const std::string path_;
   const std::string name_;
-  const std::string partial_;
+  std::string partial_;
   layout::DatasetPacker packer_;
   std::string where_;  // the text behind the checks, if there is one
   Descriptor folder_;

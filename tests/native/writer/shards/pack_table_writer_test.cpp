@@ -3,13 +3,33 @@
 
 #include "core/base/error.h"
 #include "layout/packed/packed.h"
+#include "tests/native/layout/failing_allocations.h"
 #include "tests/native/layout/model.h"
 
 #include <gtest/gtest.h>
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <random>
+#include <utility>
+
+namespace {
+
+std::function<void()> before_lock;  // called once, before the next lock
+
+}  // namespace
+
+// In place of the C library's.
+extern "C" int flock(int fd, int how) noexcept {
+  if (before_lock) std::exchange(before_lock, nullptr)();
+  return static_cast<int>(::syscall(SYS_flock, fd, how));
+}
 
 namespace penstock::testing {
 namespace {
@@ -163,6 +183,68 @@ TEST(PackTableWriterTest, NothingIsLeftOfAFileThatWasNotFinishedAndNoneIsReplace
   write(model, {.window = 16}, folder + "/table", 10'000);
   message_of([&] { write(model, {.window = 16}, folder + "/table", 10); }, ErrorKind::InvalidArgument);
   EXPECT_THROW(write(model, {.window = 16}, folder + "/none/table", 10), Error);
+}
+
+std::vector<std::string> paths_in(const std::string& folder) {
+  std::vector<std::string> paths;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) paths.push_back(entry.path().string());
+  return paths;
+}
+
+TEST(PackTableWriterTest, OneThatIsTakenForDeadBeforeItIsLockedIsMadeAgain) {
+  const Model model = many_documents();
+  const std::string folder = model.folder().path("tables");
+  for (const bool is_removed : {true, false}) {  // else the other run has locked it, and is about to
+    std::filesystem::create_directory(folder);
+    std::string first;
+    int other = -1;
+    before_lock = [&] {
+      first = paths_in(folder).at(0);
+      if (is_removed) {
+        ::unlink(first.c_str());
+      } else {
+        other = ::open(first.c_str(), O_RDWR | O_CLOEXEC);
+        ::flock(other, LOCK_EX | LOCK_NB);
+      }
+    };
+    {
+      PackTableWriter writer(model.dataset(), {.window = 16}, {}, folder + "/table");
+      ASSERT_FALSE(first.empty());
+      if (!is_removed) {
+        ::unlink(first.c_str());
+        ::close(other);
+      }
+      while (writer.step(1'000)) {
+      }
+      writer.commit();
+    }
+    EXPECT_EQ(paths_in(folder), std::vector{folder + "/table"});
+    std::filesystem::remove_all(folder);
+  }
+}
+
+TEST(PackTableWriterTest, WithoutMemoryNothingIsLeftOfAFile) {
+  const Model model = many_documents();
+  const layout::DatasetPtr dataset = model.dataset();
+  const std::string folder = model.folder().path("tables");
+  std::filesystem::create_directory(folder);
+  std::uint64_t refused = 0;
+  for (std::uint64_t first = 1;; ++first) {
+    fail_allocations(first, false);
+    try {
+      const PackTableWriter writer(dataset, {.window = 16}, {}, folder + "/table");
+    } catch (const std::bad_alloc&) {
+      ++refused;
+    } catch (const Error&) {
+      ++refused;
+    }
+    stop_failing_allocations();
+    EXPECT_TRUE(std::filesystem::is_empty(folder)) << "at allocation " << first;
+    std::filesystem::remove_all(folder);
+    std::filesystem::create_directory(folder);
+    if (failed_allocations() == 0) break;
+  }
+  EXPECT_GT(refused, 5U);
 }
 
 }  // namespace
