@@ -19,6 +19,7 @@ from verbs import VERBS, Verb
 MOMENTS = 200
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 _SECONDS = 300.0
+_REST = 0.5  # of an undisturbed run, in which a command may end that its signal found done: Python's own end takes time
 _FILES = re.compile(r"/penstock/([\w/]+\.py)")
 _FIRST = {"__init__.py", "_base/__init__.py", "_base/start.py"}  # that set the handlers
 
@@ -48,6 +49,7 @@ class Signals:
         self.names = [verb.name for verb in self.bench.verbs]
         self._verbs = {verb.name: verb for verb in self.bench.verbs}
         self._took: dict[str, float] = {}
+        self._after = 0.0  # seconds from the last one's signal to its end
         self._is_early = False  # the last one had not imported penstock's extension when it was sent its signal
         signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background ignores it, and so would they
 
@@ -61,6 +63,10 @@ class Signals:
         if name not in self._took:
             self._took[name] = self._run(verb, None)[1]
         ended, _ = self._run(verb, (sent, self._took[name] * number / MOMENTS))
+        if ended == "done" and (after := self._after) > _REST * self._took[name]:
+            took = self._run(verb, None)[1]  # the machine may be slower by now
+            if after > _REST * took:
+                raise WrongError(f"{sent.name} did not end it: it went on for {after:.2f} s, and takes {took:.2f} s")
         return f"{sent.name}: {ended}"
 
     def _run(self, verb: Verb, sent: tuple[signal.Signals, float] | None) -> tuple[str, float]:
@@ -90,11 +96,13 @@ class Signals:
                 time.sleep(0.002)
             self._is_early = process.poll() is None and "_native" not in maps_of(process.pid)
             process.send_signal(sent[0])
+        begin = time.monotonic()
         try:
             said = process.communicate(timeout=_SECONDS)[1]
         except subprocess.TimeoutExpired:
             process.kill()
             raise WrongError(f"no end {_SECONDS:.0f} s after {sent[0].name if sent else 'its begin'}") from None
+        self._after = time.monotonic() - begin
         return Ended(process.returncode, said)
 
     def _judge(self, verb: Verb, out: Path, ended: Ended, sent: signal.Signals | None, scratch: Path) -> str:
