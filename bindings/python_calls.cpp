@@ -261,7 +261,8 @@ void PythonCalls::try_again(const std::shared_ptr<StoreRequest>& request, const 
                 fmt::format("no connection in {} attempts: {}", request->attempts, reason));
   }
   request->due = now + back_off(request->attempts);
-  if (request->due >= request->deadline) {
+  const bool is_spent = request->budget != nullptr && request->budget->is_spent(options_.deadline);
+  if (request->due >= request->deadline || is_spent) {
     return give_up(request, fmt::format("{}: {}", given_up(options_.deadline, request->attempts), reason));
   }
   queue_.push_back(request);

@@ -82,13 +82,16 @@ struct OperationScope {
 };
 
 void register_retry_budget(py::module_& module) {
-  py::class_<RetryBudget>(module, "RetryBudget", "See its header.")
+  py::class_<RetryBudget>(module, "RetryBudget", "How long one operation may go on failing, over all its requests.")
       .def(py::init<>())
       .def_static("present", &RetryBudget::present, py::return_value_policy::reference,
-                  "Of the operation that this thread is in, for as long as it is.")
+                  "The budget of the operation that this thread is in, for as long as it is.")
       .def(
           "left", [](const RetryBudget& budget, double deadline) { return seconds_of(budget.left(seconds(deadline))); },
           py::arg("deadline"), "Seconds for a request that begins now.")
+      .def(
+          "is_spent", [](const RetryBudget& budget, double deadline) { return budget.is_spent(seconds(deadline)); },
+          py::arg("deadline"), "True once nothing is left: what fails now is not tried again.")
       .def(
           "answered",
           [](RetryBudget& budget, double began, bool has_failed) {
@@ -108,7 +111,7 @@ void register_retry_budget(py::module_& module) {
             if (const std::exception_ptr failure = budget.failure()) std::rethrow_exception(failure);
           },
           "Raises the error of the request that was given up.");
-  py::class_<OperationScope>(module, "Operation", "What the thread asks for inside is of one operation.")
+  py::class_<OperationScope>(module, "Operation", "Requests of the thread inside are of one operation.")
       .def(py::init([](const std::optional<RetryBudget*>& budget, bool is_apart) {
              return std::make_unique<OperationScope>(budget.value_or(nullptr), is_apart);
            }),

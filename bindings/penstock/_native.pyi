@@ -441,12 +441,12 @@ class MixtureOrder(Order):
 
 class RetryBudget:
     """
-    See its header.
+    How long one operation may go on failing, over all its requests.
     """
     @staticmethod
     def present() -> RetryBudget:
         """
-        Of the operation that this thread is in, for as long as it is.
+        The budget of the operation that this thread is in, for as long as it is.
         """
     def __init__(self) -> None: ...
     def answered(self, began: typing.SupportsFloat | typing.SupportsIndex, has_failed: bool) -> None:
@@ -461,6 +461,10 @@ class RetryBudget:
         """
         A request was given up.
         """
+    def is_spent(self, deadline: typing.SupportsFloat | typing.SupportsIndex) -> bool:
+        """
+        True once nothing is left: what fails now is not tried again.
+        """
     def left(self, deadline: typing.SupportsFloat | typing.SupportsIndex) -> float:
         """
         Seconds for a request that begins now.
@@ -468,7 +472,7 @@ class RetryBudget:
 
 class Operation:
     """
-    What the thread asks for inside is of one operation.
+    Requests of the thread inside are of one operation.
     """
     def __enter__(self) -> None: ...
     def __exit__(self, arg0: typing.Any, arg1: typing.Any, arg2: typing.Any) -> None: ...

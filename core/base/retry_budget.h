@@ -16,25 +16,29 @@ namespace penstock {
 class RetryBudget {
  public:
   using Clock = std::chrono::steady_clock;
-  /// What becomes of the other requests of an operation of which one was given up: they fail with its error, or, where
-  /// several batches wait for them, each still has an attempt.
+  /// The other requests of an operation of which one was given up fail with its error, or, where several batches wait
+  /// for them, each still has an attempt.
   enum class Others { Fail, TryOnce };
 
   explicit RetryBudget(Others others = Others::Fail) noexcept : others_(others) {}
 
-  /// What is left of `deadline` for a request that begins now: at least a second or a quarter of it, so that it has an
-  /// attempt.
+  /// The rest of `deadline` for a request that begins now: at least a second or a quarter of it, the smaller one, so
+  /// that it has an attempt.
   [[nodiscard]] std::chrono::nanoseconds left(std::chrono::nanoseconds deadline) const noexcept;
+  /// True once nothing is left of `deadline`: what fails now is not tried again.
+  [[nodiscard]] bool is_spent(std::chrono::nanoseconds deadline) const noexcept {
+    return spent_ns_.load(std::memory_order_relaxed) >= deadline.count();
+  }
   /// A request that began at `began` has a good answer, after failed attempts or without any.
   void answered(Clock::time_point began, bool has_failed, Clock::time_point now) noexcept;
   /// A request was given up: nothing is left.
   void give_up(const std::exception_ptr& why) noexcept;
-  /// With what the others fail; null: they need not.
+  /// The error with which the others fail; null: they need not.
   [[nodiscard]] std::exception_ptr failure() const noexcept;
   /// For another operation, when no request of the last one is under way.
   void reset() noexcept;
 
-  /// That of the operation which this thread is in; null: each request has the whole deadline.
+  /// The budget of the operation which this thread is in; null: each request has the whole deadline.
   [[nodiscard]] static RetryBudget* present() noexcept;
 
   /// While it lives, what this thread asks for is of one operation: of the outer one where there is one, unless it

@@ -28,8 +28,8 @@ milliseconds back_off(std::uint32_t attempts) {
 }
 
 std::string given_up(std::chrono::nanoseconds deadline, std::uint32_t attempts) {
-  return fmt::format("no answer that will do in {:g} s and {} attempts; the last",
-                     std::chrono::duration<double>(deadline).count(), attempts);
+  return fmt::format("no answer that will do in {:g} s and {} attempt{}; the last",
+                     std::chrono::duration<double>(deadline).count(), attempts, attempts == 1 ? "" : "s");
 }
 
 }  // namespace penstock

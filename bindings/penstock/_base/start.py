@@ -79,7 +79,14 @@ def _ignore() -> None:
 
 
 def interrupted_code() -> int:
-    """The exit code of what was interrupted."""
+    """The exit code of what was interrupted.
+
+    CPython notes an interrupt of text that an extension module has it run (PyRun_String), though it is caught later,
+    and then ends `python -m` by SIGINT whatever the exit code. Other text that runs well takes the note back.
+    """
+    import ctypes
+
+    ctypes.pythonapi.PyRun_SimpleString(b"")
     return _TERMINATED if signal.SIGTERM in _by else _INTERRUPTED
 
 

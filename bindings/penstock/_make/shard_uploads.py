@@ -29,9 +29,10 @@ from penstock._make.bucket_look import (
 from penstock._make.bucket_publish import publish, put_features
 from penstock._make.folder import Taker
 from penstock._places.attempts import in_one_operation, of_one_operation
+from penstock._places.bucket_requests import Stopped
 from penstock._places.paths import PathLike
 from penstock._places.scratch import Scratch, remove_tree
-from penstock._places.uploads import Bucket, Stopped
+from penstock._places.uploads import Bucket
 
 MOST_WAITING = 2  # shards that are finished and not uploaded: what they take is disk
 _MOST_COPIED = 2 << 30  # bytes of a file that a server copies within the time that it has for a request

@@ -17,12 +17,12 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0  # between attempts
 
 
 def one_operation() -> Any:
-    """A context: what this thread asks for inside has one deadline. Within another one it is a part of that."""
+    """A context: requests of this thread inside have one deadline. Within another one it is a part of that."""
     return _native.Operation()
 
 
 def of_one_operation(call: Call) -> Call:
-    """A decorator: all that the function asks for is of one operation."""
+    """A decorator: all requests of the function are of one operation."""
 
     @functools.wraps(call)
     def inside(*given: Any, **named: Any) -> Any:
@@ -33,12 +33,12 @@ def of_one_operation(call: Call) -> Call:
 
 
 def apart() -> Any:
-    """A context: what this thread asks for inside is no part of the operation around it, as after its failure."""
+    """A context: requests of this thread inside are no part of the operation around it, as after its failure."""
     return _native.Operation(is_apart=True)
 
 
 def budget_here() -> Any:
-    """Of the operation that this thread is in; else one for a request alone."""
+    """The budget of the operation that this thread is in; else one for a request alone."""
     return _native.RetryBudget.present() or _native.RetryBudget()
 
 
@@ -53,8 +53,12 @@ def in_one_operation(call: Callable[..., T]) -> Callable[..., T]:
     return inside
 
 
+class Silent(Exception):
+    """Nothing came in time."""
+
+
 class Attempts:
-    """Of one request, or of one after the other that one call of obstore makes.
+    """Counts those of one request, or of requests one after the other that one call of obstore makes.
 
     Attributes:
         count: those that failed.
@@ -86,10 +90,14 @@ class Attempts:
         self.passed()
 
     def failed(self, attempts: int) -> bool:
-        """Counts some that failed. Whether there is time for another one."""
+        """Counts some that failed. True if there is time for another one.
+
+        Raises the error with which the operation was given up, if it was.
+        """
+        self._budget.check()
         self.count += attempts
         self._has_failed = True
-        return bool(time.monotonic() - self._began < self._left)
+        return bool(time.monotonic() - self._began < self._left) and not self._budget.is_spent(self._deadline)
 
     def pause(self) -> None:
         time.sleep(min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(self.count, 10)))
@@ -100,10 +108,10 @@ class Attempts:
 
 
 def within(seconds: float, pages: Callable[[], Iterable[T]]) -> Iterator[T]:
-    """What an iterable gives, made and asked on a thread of its own, which is left there where it is silent.
+    """Pages of an iterable, made and asked on a thread of its own, which is left there where it is silent.
 
     Raises:
-        TimeoutError: It gave nothing for so many seconds.
+        Silent: It gave nothing for so many seconds.
     """
     given: queue.SimpleQueue[tuple[bool, Any]] = queue.SimpleQueue()
     is_left = threading.Event()
@@ -124,7 +132,7 @@ def within(seconds: float, pages: Callable[[], Iterable[T]]) -> Iterator[T]:
             try:
                 goes_on, found = given.get(timeout=seconds)
             except queue.Empty:
-                raise TimeoutError from None
+                raise Silent from None
             if goes_on:
                 yield found
             elif found is None:

@@ -9,14 +9,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any
 
 from penstock import _native
-from penstock._base.errors import Error, InvalidArgumentError, IoError, NotFoundError
+from penstock._base.errors import InvalidArgumentError, IoError, NotFoundError
 from penstock._places import buckets as _buckets
-from penstock._places import s3 as _s3
-from penstock._places.attempts import FIRST_PAUSE, LONGEST_PAUSE, Attempts, in_one_operation, within
-from penstock._places.obstore_errors import Said, of_region
+from penstock._places.attempts import FIRST_PAUSE, LONGEST_PAUSE, Attempts, Silent, in_one_operation, within
+from penstock._places.bucket_requests import BucketRequests
+from penstock._places.obstore_errors import Said
 from penstock._places.remote import scheme_of
 from penstock._places.storage import Storage
 from penstock._places.upload_problem import Problem
@@ -32,14 +32,8 @@ _SMALL_BYTES = 1 << 18
 _MOST_READ = 256 << 20  # bytes of an object that is read whole
 WRITABLE = ("s3", "gs", "az")
 _COPYING = ("s3", "gs")  # on the server
-_MALFORMED = ("AuthorizationHeaderMalformed", "AuthorizationQueryParametersError")  # of another region, or no key
 _CONFLICT = "ConditionalRequestConflict"
 _NO_BUCKET = ("NoSuchBucket", "ContainerNotFound")
-Result = TypeVar("Result")
-
-
-class Stopped(Exception):
-    """An upload that was told to end."""
 
 
 class Refused(Exception):
@@ -77,12 +71,8 @@ def check_writable(url: str) -> None:
         raise InvalidArgumentError(f"{_native.shown_address(url)}: *, ? and [ are of globs: write to another name")
 
 
-class Bucket:
-    """Objects below one prefix of a bucket. Any thread; not in a forked child.
-
-    Requests are tried again until the deadline, but for refusals. What obstore raises holds addresses and headers: it
-    is not kept, and errors say the status and the server's code.
-    """
+class Bucket(BucketRequests):
+    """Objects below one prefix of a bucket. Requests are tried again until the deadline, but for refusals."""
 
     def __init__(self, url: str, storage: Storage | None) -> None:
         """Asks for nothing yet.
@@ -91,8 +81,7 @@ class Bucket:
             InvalidArgumentError: Not an address of a bucket; obstore is not installed; no credentials.
         """
         check_writable(url)
-        self.storage = storage or Storage()
-        self.url = _s3.checked(url) if scheme_of(url) == "s3" else _buckets.checked(url)
+        super().__init__(url, storage)
         bucket, _, self._prefix = self.url.partition("://")[2].partition("/")
         deadline = self.storage.deadline
         patient = {
@@ -106,7 +95,6 @@ class Bucket:
         }
         impatient = {"max_retries": 0, "retry_timeout": timedelta(seconds=deadline)}
         scheme = scheme_of(url)
-        self._credentials = _buckets.credentials_of(scheme, self.storage)
         long = min(_SLOWEST_REQUEST, max(_FASTEST_REQUEST, deadline))
         self._timeout = min(long, max(_FASTEST_REQUEST, deadline / _SMALL_SHARE))
         self._silence = self._timeout + _AFTER_REQUEST
@@ -115,10 +103,6 @@ class Bucket:
             _buckets.bucket_of(scheme, bucket, self.storage, self._credentials, retries, timedelta(seconds=timeout))[0]
             for retries, timeout in ((patient, long), (impatient, long), (impatient, self._timeout))
         )
-
-    def address(self, name: str) -> str:
-        """Of an object, as it is shown."""
-        return f"{self.url}/{name}" if name else self.url
 
     def key(self, name: str) -> str:
         return f"{self._prefix}/{name}" if self._prefix else name
@@ -134,17 +118,20 @@ class Bucket:
         def ask(attempts: Attempts) -> dict[str, int]:
             nonlocal last
             again, behind = 0, last or None
-            for page in within(self._silence, lambda: obstore.list(self._store, before or None, offset=behind)):
-                known = len(found)
-                found.update((each["path"][len(before) :], each["size"]) for each in page)
-                again += known + len(page) - len(found)
-                if again > len(found):
-                    self._refuse_list(f"the server lists again what it listed before, {page[0]['path']:.200}")
-                last = max(last, page[-1]["path"])
-                attempts.answered()
+            try:
+                for page in within(self._silence, lambda: obstore.list(self._store, before or None, offset=behind)):
+                    known = len(found)
+                    found.update((each["path"][len(before) :], each["size"]) for each in page)
+                    again += known + len(page) - len(found)
+                    if again > len(found):
+                        self.refuse_list(f"the server lists again what it listed before, {page[0]['path']:.200}")
+                    last = max(last, page[-1]["path"])
+                    attempts.answered()
+            except Silent:
+                self.refuse_list(f"no more of the list came in {self._silence:g} s")
             return found
 
-        return self._done("listed", "", ask)
+        return self.done("listed", "", ask)
 
     def get(self, name: str) -> tuple[bytes, Version] | None:
         """An object and its version; None: there is none."""
@@ -162,7 +149,7 @@ class Bucket:
                 raise IoError(errno.EFBIG, f"{shown}: {size:,} bytes, and at most {_MOST_READ:,} are expected", shown)
             return bytes(got.bytes()), Version.of(got.meta)
 
-        return self._done("read", name, ask)
+        return self.done("read", name, ask)
 
     def get_all(self, names: Iterable[str]) -> list[bytes]:
         """Small objects, all at once.
@@ -188,7 +175,7 @@ class Bucket:
             store = self._store if len(data) <= _SMALL_BYTES else self._large
             obstore.put(store, self.key(name), data, use_multipart=False)
 
-        self._done("uploaded", name, ask)
+        self.done("uploaded", name, ask)
 
     def put_file(self, name: str, path: Path, passed: Callable[[int], None]) -> None:
         """A file, in parts where it is large; over what is there.
@@ -197,10 +184,10 @@ class Bucket:
         """
         import obstore
 
-        size = self._done("uploaded", name, lambda _: path.stat().st_size)
+        size = self.done("uploaded", name, lambda _: path.stat().st_size)
         if size <= PART_BYTES:
             passed(size)
-            self.put(name, self._done("uploaded", name, lambda _: path.read_bytes()))
+            self.put(name, self.done("uploaded", name, lambda _: path.read_bytes()))
             return
         part_bytes = max(PART_BYTES, -(-size // _MOST_PARTS))
         furthest = 0  # a part that is sent again is no progress
@@ -225,7 +212,7 @@ class Bucket:
                 max_concurrency=_PARTS_AT_ONCE,
             )
 
-        self._done("uploaded", name, send)
+        self.done("uploaded", name, send)
 
     def holds(self, url: str) -> bool:
         """Whether an address is of the same bucket."""
@@ -249,7 +236,7 @@ class Bucket:
                     raise
                 raise NotFoundError(errno.ENOENT, f"{source}: no such object", source) from None
 
-        self._done("copied", name, ask)
+        self.done("copied", name, ask)
 
     def put_new(self, name: str, data: bytes, replaced: Version | None) -> None:
         """An object where there is none, or in the place of that version.
@@ -277,7 +264,7 @@ class Bucket:
                 if there is not None and there[0] == data:
                     return attempts.answered()
                 raise Refused
-            self._look("uploaded", name, problem, attempts)
+            self.look("uploaded", name, problem, attempts)
 
     def ignores_conditions(self, name: str, data: bytes) -> bool:
         """Whether the server puts an object `name`, which is there with these very bytes, though it must not."""
@@ -299,7 +286,7 @@ class Bucket:
             if refused:
                 del modes[0]
             else:
-                self._look("uploaded", name, problem, attempts)
+                self.look("uploaded", name, problem, attempts)
         return False
 
     def remove(self, names: Iterable[str]) -> None:
@@ -321,73 +308,7 @@ class Bucket:
                 obstore.delete(self._store, key)
 
         if keys:
-            self._done("removed", "", ask)
-
-    def _done(self, what: str, name: str, action: Callable[[Attempts], Result]) -> Result:
-        """What `action` returns, which is tried again until the deadline."""
-        attempts = Attempts(self.storage.deadline)
-        while True:
-            try:
-                result = action(attempts)
-            except (Stopped, Error):
-                raise
-            except TimeoutError:
-                self._refuse_list(f"no more of the list came in {self._silence:g} s")
-            except Exception as error:
-                problem = Problem.of(error)
-            else:
-                attempts.answered()
-                return result
-            self._look(what, name, problem, attempts)
-
-    def _look(self, what: str, name: str, problem: Problem, attempts: Attempts) -> None:
-        """Waits for the next attempt, or raises that there is none."""
-        if attempts.failed(problem.said.attempts) and self._may_pass(problem):
-            return attempts.pause()
-        try:
-            self._fail(what, name, problem, attempts.count, attempts.seconds)
-        except IoError as error:
-            if self._may_pass(problem):
-                attempts.give_up(error.errno or errno.EIO, str(error), self.address(name))
-            raise
-
-    def _refuse_list(self, why: str) -> NoReturn:
-        raise IoError(errno.EIO, f"{self.address('')}: not listed {self._credentials.words}: {why}", self.address(""))
-
-    def _may_pass(self, problem: Problem) -> bool:
-        """Whether trying again may help."""
-        provider = self._credentials.provider
-        return problem.may_pass and not (provider is not None and provider.is_mistaken)
-
-    def _fail(self, what: str, name: str, problem: Problem, attempts: int, seconds: float) -> NoReturn:
-        shown, provider = self.address(name), self._credentials.provider
-        problem = problem.without(provider.secrets if provider else ())
-        status, code = problem.said.status, problem.said.code
-        failure = provider.failure if provider else ""
-        if problem.local is not None:
-            errno_, file, words = problem.local
-            raise IoError(errno_, f"{shown}: not {what}: {file}: {words}", file)
-        if failure:
-            raise IoError(errno.EACCES, f"{shown}: nothing could be signed {self._credentials.words}: {failure}", shown)
-        if status in (401, 403):
-            raise IoError(errno.EACCES, f"{shown}: not {what} {self._credentials.words}: {problem}", shown)
-        if status == 404 and code != "NoSuchUpload":
-            bucket = "/".join(self.url.split("/")[:3])
-            raise NotFoundError(errno.ENOENT, f"{bucket}: no such bucket ({problem})", bucket)
-        region = problem.said.region
-        if problem.said.is_of_region or code in _MALFORMED:
-            region = region or self._told_region() or ""
-        if problem.said.is_of_region or region:
-            why = of_region(region)
-            raise IoError(errno.EIO, f"{shown}: not {what}: {why} ({problem})", shown)
-        tried = f"{attempts} attempt{'' if attempts == 1 else 's'} in {seconds:.1f} s"
-        raise IoError(errno.EIO, f"{shown}: not {what} {self._credentials.words}: {tried}, the last: {problem}", shown)
-
-    def _told_region(self) -> str | None:
-        scheme, _, rest = self.url.partition("://")
-        if scheme != "s3":
-            return None
-        return _buckets.told_region(rest.partition("/")[0], _buckets.endpoint_of(scheme, self.storage))
+            self.done("removed", "", ask)
 
 
 def _is_refusal(error: Exception) -> bool:

@@ -73,7 +73,8 @@ Transfer::Next Transfer::again(const std::string& reason, Clock::time_point now)
   milliseconds pause = back_off(attempts_);
   if (reply_.retry_after) pause = std::max<milliseconds>(pause, *reply_.retry_after);
   due_ = now + pause;
-  if (due_ < deadline_) return Next::Again;
+  const bool is_spent = budget_ != nullptr && budget_->is_spent(shared_.options.deadline);
+  if (due_ < deadline_ && !is_spent) return Next::Again;
   const Next next =
       refuse(ErrorKind::IoError, fmt::format("{}: {}", given_up(shared_.options.deadline, attempts_), reason));
   if (budget_ != nullptr) budget_->give_up(error_);
@@ -97,7 +98,7 @@ Judgement Transfer::judge_code(CURLcode code) const {
       return {Worth::Unwanted, reason + (file.empty() ? ". Storage(ca_file=…) names another file" : ": " + file)};
     }
     case CURLE_UNSUPPORTED_PROTOCOL:
-      if (std::string_view(words_.data()).find("disabled") != std::string_view::npos) {  // a libcurl without TLS
+      if (std::string_view(words_.data()).find("HTTP/0.9") == std::string_view::npos) {  // a libcurl without TLS
         return {Worth::Unwanted, reason};
       }
       return {Worth::Again, "what came is no reply of HTTP"};

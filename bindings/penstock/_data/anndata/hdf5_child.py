@@ -294,8 +294,8 @@ _KINDS: dict[type, str] = {MemoryError: "memory", Refused: "refused"}
 
 
 def _errno_in(words: str) -> int:
-    """Of the system, where HDF5 says in its message that a call failed; else 0."""
-    found = re.search(r"errno = (\d{1,4}),", words)
+    """The system's error, where HDF5 says in its message that a call failed; else 0."""
+    found = re.search(r".*, errno = (\d{1,4}), error message = '", words, re.DOTALL)  # the last: names come before it
     return int(found[1]) if found else 0
 
 

@@ -29,6 +29,8 @@ TEST(RetryBudget, FailuresOneAfterTheOtherSpendTheirSumAndASecondIsAlwaysLeft) {
   budget.answered(begin + seconds(145), true, begin + seconds(245));
   EXPECT_EQ(budget.left(kWholeDeadline), seconds(1));
   EXPECT_EQ(budget.left(milliseconds(300)), milliseconds(75));
+  EXPECT_TRUE(budget.is_spent(kWholeDeadline)) << "that second is for one attempt";
+  EXPECT_FALSE(budget.is_spent(seconds(200)));
   budget.reset();
   EXPECT_EQ(budget.left(kWholeDeadline), kWholeDeadline);
 }

@@ -24,7 +24,7 @@ TEST(BackOff, PausesAreDrawnFromAllThatIsBelowABoundThatDoublesUpToFiveSeconds) 
 
 TEST(BackOff, ARequestThatIsGivenUpIsToldWithItsTimeAndAttempts) {
   EXPECT_EQ(given_up(std::chrono::seconds(60), 9), "no answer that will do in 60 s and 9 attempts; the last");
-  EXPECT_EQ(given_up(milliseconds(500), 1), "no answer that will do in 0.5 s and 1 attempts; the last");
+  EXPECT_EQ(given_up(milliseconds(500), 1), "no answer that will do in 0.5 s and 1 attempt; the last");
 }
 
 }  // namespace
