@@ -56,7 +56,7 @@ void set_python_error(const Error& error) {
   PyErr_SetObject(type, py::make_tuple(error.error_number(), message, path).ptr());
 }
 
-// What the library asks of paths, such as where this process is, fails like every other call.
+// Calls of std::filesystem, such as for the current folder, fail like every other call.
 Error of_system(const std::filesystem::filesystem_error& error) {
   const std::string path = error.path1().string();
   return {ErrorKind::IoError, fmt::format("{}: {}", path.empty() ? "." : path, error.code().message()),

@@ -68,7 +68,7 @@ py::bytes read_range(ByteStore& store, const std::string& path, std::uint64_t of
   return made;
 }
 
-// What a `with` statement enters and leaves.
+// The object that a `with` statement enters and leaves.
 struct OperationScope {
   OperationScope(RetryBudget* given, bool is_apart_)
       : own(given != nullptr ? nullptr : std::make_unique<RetryBudget>()),

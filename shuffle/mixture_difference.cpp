@@ -224,7 +224,7 @@ const json* asked_of(const json& order) {
   return asked;
 }
 
-/// Of two orders whose stages came out alike.
+/// The difference of two orders whose stages came out alike.
 void compare_asked(const json& saved, const json& now, std::uint64_t position, OrderDifference& out) {
   const json* a = asked_of(saved);
   const json* b = asked_of(now);

@@ -90,8 +90,8 @@ std::string Mixture::identity(std::uint64_t position) const {
   return text += kEnd;
 }
 
-// Of a steered mixture the list as it was asked for, of others the stages as they came out, and where these do not say
-// all, the list too; and of orders those of the sources that were met, since what is set may be of any all of them.
+// A steered mixture has the list as it was asked for. Others have the stages as they came out, and where these do not
+// say all, the list too. Orders are those of the sources that were met; of a steered one all, since any may be set.
 std::string Mixture::identity_of_list(std::uint64_t position) const {
   const MixtureSpec& spec = plan_->spec();
   const std::uint64_t end = std::min(std::max<std::uint64_t>(position, 1), steering_ ? kMostPosition : plan_->end());

@@ -30,7 +30,7 @@ struct OrderDifference {
   bool are_mixed = false;
   /// Whether weights can be set while either runs.
   bool are_steered = false;
-  /// Whether neither is, and both say their caps, which are left to the caller, and the stages that were asked for.
+  /// True if neither is, and both say their caps, which are left to the caller, and the stages that were asked for.
   bool say_asked = false;
   /// … about how many observations the saved job had given of each.
   std::map<std::string, std::uint64_t> given = {};

@@ -18,7 +18,7 @@ _STORE = 80 << 20  # bytes of each object store
 _ATTEMPTS = 5  # at a node: on a busy machine Ray gives up one that has not begun after half a minute
 _PATIENCE = 60.0
 _IDLE = ("IDLE", "Agent")  # "ray::DashboardAgent" is none that does tasks
-#: What is done to a node: all its processes are killed; its raylet alone, whose workers notice a moment later; the
+#: Ways to kill a node: all its processes are killed; its raylet alone, whose workers notice a moment later; the
 #: raylet, while its workers are stopped until the run has ended; every node, and others come later.
 HOWS = ("node", "raylet", "asleep", "all")
 
@@ -39,7 +39,7 @@ def processes_below(pid: int) -> list[int]:
 
 
 def title(pid: int) -> str:
-    """What a process calls itself: a worker of Ray `ray::` and its task, or `ray::IDLE`."""
+    """The name that a process gives itself: a worker of Ray `ray::` and its task, or `ray::IDLE`."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[0].decode(errors="replace")
     except OSError:

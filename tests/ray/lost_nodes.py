@@ -33,14 +33,14 @@ from lost_cluster import HOWS, Nodes, title  # noqa: E402
 from lost_verbs import NAMED, Verb  # noqa: E402
 
 MOMENTS = 12
-#: Of each HOW, the moments that are tried.
+#: The moments of each HOW that are tried.
 TRIED = {"node": range(MOMENTS), "raylet": (2, 6, 9, 11), "asleep": (2, 5, 8, 11), "all": (3, 8)}
 _SECONDS = 240.0
 _NOTE = ".import-inputs"  # beside shards that are kept: --resume reads it and removes it
 
 
 class WrongError(AssertionError):
-    """What a trial may not come to."""
+    """A result that a trial may not have."""
 
 
 @dataclass
@@ -150,7 +150,7 @@ class Trials:
         self._total: dict[str, int] = {}
 
     def _refer(self, verb: Verb) -> None:
-        """What is to come out, and how many pieces of work there are."""
+        """The expected files, and how many pieces of work there are."""
         out = self.root / "whole" / verb.name
         out.parent.mkdir(exist_ok=True)
         if verb.name == "read":

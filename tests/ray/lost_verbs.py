@@ -1,4 +1,4 @@
-"""What penstock does on Ray while nodes are killed: commands, the sink of rows, and the reader.
+"""Penstock on Ray while nodes are killed: commands, the sink of rows, and the reader.
 
 `python lost_verbs.py put FOLDER` makes the inputs, `… rows FOLDER OUT ADDRESS` writes rows, and
 `… read FOLDER OUT ADDRESS` reads a dataset's documents and prints a digest of them.
@@ -111,7 +111,7 @@ def write_rows(out: Path, address: str, overwrite: bool) -> None:
 
 
 def rows_fingerprint(out: Path) -> str:
-    """Of the rows, written without Ray."""
+    """The digest of the rows, written without Ray."""
     each = ROWS // BLOCKS
     for shard in range(BLOCKS):
         with penstock.Writer(out, {"token": "u2"}, "json", shard=shard) as writer:

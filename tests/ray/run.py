@@ -26,7 +26,7 @@ SHOWN = ("ray", "datatrove", "anndata", "pyarrow")
 
 
 def surroundings(build: Path) -> dict[str, str]:
-    """Of a process in the environment."""
+    """Variables of a process in the environment."""
     outside = {key: value for key, value in os.environ.items() if key not in ("PYTHONHOME", "VIRTUAL_ENV")}
     return {**outside, "PYTHONPATH": str(penstock_alone(build / "path")), "RAY_USAGE_STATS_ENABLED": "0"}
 

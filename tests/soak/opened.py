@@ -44,7 +44,7 @@ def opener(store: str, folder: Path) -> Callable[[], tuple[penstock.View, dict[s
 
 
 def settled(samples: list[Any]) -> tuple[float, int, int]:
-    """What is held once the threads of a store in Python, which are told to end and not waited for, have ended."""
+    """Resources held once the threads of a store in Python have ended: they are told to, and not waited for."""
     until = time.monotonic() + _ENDS
     while (now := held())[2] > min((each[2] for each in samples), default=now[2]) and time.monotonic() < until:
         time.sleep(0.01)

@@ -312,7 +312,7 @@ class Bucket(BucketRequests):
 
 
 def _is_refusal(error: Exception) -> bool:
-    """That a condition did not hold; S3's conflict of two requests under way says neither that nor the contrary."""
+    """True if a condition did not hold, which S3's conflict of two requests under way does not say."""
     from obstore.exceptions import AlreadyExistsError, PreconditionError
 
     return isinstance(error, AlreadyExistsError | PreconditionError) and Said.of(error).code != _CONFLICT

@@ -30,7 +30,7 @@ void check(CURLMcode code) {
   }
 }
 
-// Of running the transfers that were added: one for which there is no memory ends, or goes on at its next event.
+// Runs the transfers that were added: one for which there is no memory ends, or goes on at its next event.
 void check_run(CURLMcode code) {
   if (code != CURLM_OUT_OF_MEMORY) check(code);
 }

@@ -1,4 +1,4 @@
-// What an attempt of a Transfer brought, and what comes next.
+// Judges an attempt of a Transfer, and decides what comes next.
 #include "core/base/error.h"
 #include "core/io/back_off.h"
 #include "core/io/http/address.h"
@@ -28,7 +28,7 @@ std::string userinfo_of(std::string_view address) {
   return std::string(at == std::string_view::npos ? std::string_view() : authority.substr(0, at));
 }
 
-// What an address has that is wrong, or a machine without a network. A server that resets is there.
+// A wrong address, or a machine without a network. A server that resets is there.
 bool reaches_nobody(CURLcode code) {
   return code == CURLE_COULDNT_RESOLVE_HOST || code == CURLE_COULDNT_RESOLVE_PROXY || code == CURLE_COULDNT_CONNECT ||
          code == CURLE_SSL_CONNECT_ERROR;
@@ -52,7 +52,7 @@ std::string Transfer::name() const {
   return text;
 }
 
-// What a server was told it may tell: in an ETag, a code of an error, the address of a redirect.
+// A server may repeat our secrets in an ETag, a code of an error or the address of a redirect.
 std::string Transfer::without_secrets(std::string text) const {
   for (const std::string& header : shared_.options.headers) {
     std::string_view value = std::string_view(header).substr(header.find(':') + 1);
@@ -81,7 +81,7 @@ Transfer::Next Transfer::again(const std::string& reason, Clock::time_point now)
   return next;
 }
 
-// What libcurl could not do. Its own words, without the address that they may hold.
+// libcurl's own words, without the address that they may hold.
 Judgement Transfer::judge_code(CURLcode code) const {
   std::string reason = curl_.easy_strerror(code);
   switch (code) {
@@ -144,7 +144,7 @@ Transfer::Next Transfer::follow() {
   return Next::AtOnce;
 }
 
-// Whether another address is worth an attempt: once.
+// True if another address is worth an attempt: once.
 bool Transfer::renew() {
   if (renewals_++ > 0 || !shared_.addresses->renew(request_.path)) return false;
   address_.clear();

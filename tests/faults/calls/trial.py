@@ -197,7 +197,7 @@ class Checks:
         self._named({name for name in now if name not in wanted}, self.answer.said)
 
     def _named(self, extra: set[str], said: str) -> None:
-        """What is left is named by the message; in a dataset's folder by `info` or `verify` too."""
+        """Files that are left are named by the message; in a dataset's folder by `info` or `verify` too."""
         self.answer.left = sorted({"/".join(name.split("/")[:2]) for name in extra})
         if not extra:
             return

@@ -66,7 +66,7 @@ def lengths(operation: str) -> dict[str, int]:
 
 
 def run(cut: Cut, root: Path) -> str:
-    """What was not right; empty: nothing."""
+    """The fault that was found; empty: none."""
     expected = trials.honest(cut.operation)
     folder = Path(tempfile.mkdtemp(dir=root))
     objects = Objects(trials.files())

@@ -1,4 +1,4 @@
-"""What needs a machine of its own: run below `unshare`, with other names, networks, hosts and processes.
+"""Trials that need a machine of their own: run below `unshare`, with other names, networks, hosts and processes.
 
     names SECONDS   a name that stops being resolved, and is again; a resolver that says nothing
     machines        two writers of one address on two machines, with networks, hosts and processes of their own

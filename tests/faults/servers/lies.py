@@ -139,7 +139,7 @@ def chunks(size: bytes, piece: bytes, *, pause: float = 0.0, honest: bool = Fals
 
 
 def cut(share: float, how: str) -> Tell:
-    """That share of the reply, and then the end of the connection, or its reset."""
+    """A share of the reply, and then the end of the connection, or its reset."""
 
     def tell(wire: Wire, request: Request, answer: Answer) -> None:
         whole = wire_bytes(answer)

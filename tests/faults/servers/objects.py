@@ -16,7 +16,7 @@ XML = {"Content-Type": "application/xml"}
 
 @dataclass
 class Request:
-    """What a client asked for.
+    """A client's request.
 
     Attributes:
         key: bucket/name, decoded.
@@ -39,7 +39,7 @@ class Request:
 
     @property
     def kind(self) -> str:
-        """What it is for: "list", "get", "head", "put", "new" (a condition), "copy", "begin", "part", "end", "abort",
+        """Its purpose: "list", "get", "head", "put", "new" (a condition), "copy", "begin", "part", "end", "abort",
         "delete".
         """
         if self.method == "POST":

@@ -1,4 +1,4 @@
-"""What is done at a server that lies: each operation is prepared while the server is honest, and then asked for."""
+"""Operations at a server that lies: each is prepared while the server is honest, and then asked for."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ REWRITES: dict[str, Callable[[At], Ask]] = {
 
 
 def published(at: At) -> str:
-    """Of the dataset that stands: what it holds, read by a local copy of its objects; "" if there is none."""
+    """The contents of the published dataset, read by a local copy of its objects; "" if there is none."""
     files = at.objects.below(f"data/{at.folder.name}/")
     if "dataset.json" not in files:
         return ""

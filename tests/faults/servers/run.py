@@ -58,7 +58,7 @@ def run(planned: Sequence[Trial], workers: int, tell: Callable[[Result], None] =
 
 
 def _again(result: Result, folder: Path) -> Result:
-    """What was not right on a busy machine is tried once more, beside few others and with more time."""
+    """Trials that went wrong on a busy machine are tried once more, beside few others and with more time."""
     if result.outcome != "wrong" or result.what == HANGS:
         return result
     return trials.run(replace(result.trial, patience=10.0), folder)
@@ -77,7 +77,7 @@ def left_behind(before: tuple[int, int]) -> str:
 
 
 def run_cuts(planned: Sequence[Cut], workers: int) -> list[str]:
-    """What was not right where connections ended at a byte of a reply."""
+    """Faults that were found where connections ended at a byte of a reply."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         trials.environment(Path(folder))
         with ThreadPoolExecutor(workers, "cut") as pool:

@@ -135,7 +135,7 @@ def _plan_of(trial: Trial, lie: Lie) -> object:
 
 @functools.cache
 def honest(name: str) -> str:
-    """What an operation gives at an honest server."""
+    """The result of an operation at an honest server."""
     objects = Objects(files())
     with tempfile.TemporaryDirectory() as folder, LyingServer(objects).running() as server:
         (at_folder := Path(folder) / "honest").mkdir()
@@ -143,7 +143,7 @@ def honest(name: str) -> str:
 
 
 def _look(trial: Trial, lie: Lie, found: str, expected: str, error: Exception | None, seconds: float, told: int) -> str:
-    """What is not as it must be; empty: nothing."""
+    """The fault that was found; empty: none."""
     operation = OPERATIONS[trial.operation]
     most = trial.deadline + SLACK + (0 if operation.is_native else REQUEST)
     if seconds > most and error is not None:
@@ -193,7 +193,7 @@ def _look_after(trial: Trial, at: At, ask: operations.Ask, expected: str, error:
 
 
 def _look_at_connections(server: LyingServer, operation: Operation) -> str:
-    """What reads natively leaves no connection behind."""
+    """Native reads leave no connection behind."""
     if not operation.is_native:
         return ""
     end = time.monotonic() + 5

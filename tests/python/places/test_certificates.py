@@ -30,7 +30,7 @@ NAME = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "penstock's test"
 
 
 class Authority:
-    """Of the test: its own certificate is a file, and it signs others."""
+    """An authority of the test: its own certificate is a file, and it signs others."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

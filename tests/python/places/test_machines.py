@@ -17,7 +17,7 @@ PROGRAM = Path(__file__).parents[2] / "faults" / "servers" / "isolated.py"
 
 
 def isolated(what: str) -> Any:
-    """What the program found, below namespaces of its own; a skip where these are not allowed."""
+    """The program's findings, below namespaces of its own; a skip where these are not allowed."""
     command = ["unshare", "--net", "--mount", "--uts"]
     for missing in ("unshare", "ip"):
         if shutil.which(missing) is None:

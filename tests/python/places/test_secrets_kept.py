@@ -52,12 +52,12 @@ def logged() -> Iterator[list[str]]:
 
 
 def shown(error: BaseException) -> str:
-    """What a report of an error has: each error that led to it."""
+    """The texts of a report of an error: each error that led to it."""
     return "".join(traceback.format_exception(error)) + repr(error) + repr(error.args) + repr(error.__dict__)
 
 
 def locals_of(error: BaseException) -> str:
-    """What some reports have besides: the variables of our frames."""
+    """Further texts of some reports: the variables of our frames."""
     found = traceback.TracebackException.from_exception(error, capture_locals=True)
     return "".join(str(frame.locals) for frame in found.stack if "/penstock/" in frame.filename)
 

@@ -21,7 +21,7 @@ AT_ONCE = 12  # they wait
 
 
 def chosen() -> list[Trial]:
-    """Of each lie one operation, another one each time, to which it is told twice, or of the next lie always.
+    """Trials of each lie at one operation, another one each time, to which it is told twice, or of the next lie always.
 
     What waits for a silent server through obstore or to its end takes seconds: that is for `make faults`.
     """
@@ -56,7 +56,7 @@ def test_lies_are_no_data() -> None:
     assert run.left_behind(before) == ""
 
 
-#: What longer runs found, behind honest answers; silent lists of a bucket are in test_deadline.py.
+#: Lies that longer runs found, behind honest answers; silent lists of a bucket are in test_deadline.py.
 FOUND = (
     Trial("zeros", "cache", passes=False, skip=1),
     Trial("other bytes", "cache", passes=False, skip=1),

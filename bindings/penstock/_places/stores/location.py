@@ -103,7 +103,7 @@ class Location(ABC):
         return any(os.path.realpath(each) == os.path.realpath(path) for each in self.on_disk())
 
     def begins_with(self, head: bytes) -> bool:
-        """Whether there is a file that begins so. No: it is not there, or cannot be opened."""
+        """True if there is a file that begins so; False if it is not there, or cannot be opened."""
         try:
             file = self.open()
         except Error:

@@ -1,4 +1,4 @@
-// What an operation may spend on requests that fail: their sum one after the other, once where they fail side by side.
+// An operation may spend on requests that fail: their sum one after the other, once where they fail side by side.
 #include "core/base/retry_budget.h"
 
 #include "core/base/error.h"

@@ -21,7 +21,7 @@ std::uint64_t until_failure = 0;  // 0: none fails
 bool all_following = false;
 std::uint64_t failed = 0;
 
-// Of one thread: the process that is without memory has no other.
+// One thread: the process that is without memory has no other.
 bool fails() noexcept {
   if (until_failure == 0) return false;
   if (until_failure > 1) {
@@ -54,7 +54,7 @@ class HttpWithoutMemoryTest : public ::testing::TestWithParam<bool> {
     return found;
   }
 
-  /// Whether the trial was right.
+  /// True if the trial was right.
   bool run_trial(std::uint64_t n) {
     HttpChannel channel(make());
     std::deque<WantedRead> reads = wanted();
