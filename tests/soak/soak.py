@@ -32,7 +32,7 @@ import signals  # noqa: E402
 
 PARTS = ("rate", "loaders", "resumes", "signals")
 #: Seconds of each leg of `rate` and how many, loaders of each store, resumes, moments of each command.
-WHOLE = {"leg": 240.0, "legs": 3, "loaders": opened.LOADERS, "resumes": 10_000, "moments": signals.MOMENTS}
+WHOLE = {"leg": 120.0, "legs": 3, "loaders": opened.LOADERS, "resumes": 10_000, "moments": signals.MOMENTS}
 SHORT = {"leg": 0.4, "legs": 1, "loaders": 12, "resumes": 10, "moments": 2}
 SHORT_ONLY = {"rate": ("columns",), "loaders": ("own",), "signals": ("append",)}
 _CASES = 20  # of one step of `resumes`

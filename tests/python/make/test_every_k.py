@@ -37,7 +37,7 @@ def test_a_call_that_fails_is_told_and_the_next_run_is_whole(server: every_k.Ser
     assert every_k.run([server], requests).bad == []
 
 
-#: Defects that earlier runs found: the last call, or another one, whose line in the log ends so; the number of its error.
+#: Defects that earlier runs found: the last call, or another one, whose line in the log ends so; its error's number.
 FOUND = (
     ("Writer", "create", ".partial-dataset.json", 5, -1),  # EROFS: the folder of features stays
     ("pack", "write", ".partial-out", 5, -1),  # EROFS: its unfinished file stays
