@@ -148,8 +148,11 @@ def _look(trial: Trial, lie: Lie, found: str, expected: str, error: Exception | 
     most = trial.deadline + SLACK + (0 if operation.is_native else REQUEST)
     if seconds > most and error is not None:
         return f"{seconds:.1f} s, and at most {most:.1f} are right: {error}"
+    if error is None and found != expected:
+        return f"other data, and no error: {found[:8]} and not {expected[:8]}"
     if error is None:
-        return "" if found == expected else f"other data, and no error: {found[:8]} and not {expected[:8]}"
+        is_late = not trial.passes and seconds > most + SLACK + REQUEST  # each reply may have cost a moment
+        return f"done, after {seconds:.1f} s with a deadline of {trial.deadline:g} s" if is_late else ""
     if not told:
         return f"an error, and no lie was told: {error}"
     if trial.passes and lie.passes and not (lie.is_another_file and re.search(r"(dataset|shard)\.json", str(error))):

@@ -222,6 +222,27 @@ def test_a_flipped_byte_is_read_again(folder, server, tmp_path, suffix):
     assert 0 < asked(server) <= 6 * 4096
 
 
+@pytest.mark.parametrize("name", ["stream.bin", "stream.bin.crc"])
+def test_bytes_that_came_damaged_are_read_again_by_all_that_share_their_page(tmp_path, name):
+    write_tokens(tmp_path / "tokens", 1)
+    file = next((tmp_path / "tokens").rglob(name))
+    right = file.read_bytes()
+    with fault_server(tmp_path) as server:
+        file.write_bytes(bytes(each ^ 1 for each in right))
+        unchecked = penstock.open(f"{server.address}/tokens", cache=tmp_path / "cache", checks="none")
+        unchecked.windows(4000).read(np.arange(8))
+        if name.endswith(".crc"):  # none is read without checks
+            with pytest.raises(penstock.CorruptionError):
+                penstock.open(f"{server.address}/tokens", cache=tmp_path / "cache", checks="all").windows(4000).read(
+                    [0]
+                )
+        file.write_bytes(right)
+        local = penstock.open(tmp_path / "tokens").windows(256).read(np.arange(64))["token"]
+        checked = penstock.open(f"{server.address}/tokens", cache=tmp_path / "cache", checks="all")
+        np.testing.assert_array_equal(checked.windows(256).read(np.arange(64))["token"], local)
+        assert epoch(checked) == epoch(penstock.open(tmp_path / "tokens"))
+
+
 def test_faults_that_pass_are_no_faults(root, tmp_path):
     """A transfer that waits for its next attempt is begun again, though the cache's own wait is over."""
     expected = contents(penstock.Loader(penstock.open(root / "corpus").documents(), 16, seed=3, epochs=1))

@@ -93,6 +93,20 @@ def test_of_a_column_of_several_shards(tmp_path: Path) -> None:
         given_up(lambda: dataset.columns["n"][:])
 
 
+def test_of_many_files_that_each_fail_for_a_moment(tmp_path: Path) -> None:
+    """Each is there before its own deadline is over, and no attempt takes as long as the share that each one keeps."""
+    with penstock.Writer(tmp_path / "d", {"token": "u2"}, columns={"n": "u4"}, shard_size=2000) as writer:
+        for number in range(4_000):
+            writer.append(token=[number] * 9, columns={"n": number})
+    with fault_server(
+        tmp_path, lambda path, number: ("columns" in path and held_once(server, number)) or None
+    ) as server:
+        server.hold = DEADLINE / 8
+        dataset = penstock.open(f"{server.address}/d", storage=Storage(deadline=DEADLINE))
+        assert len(dataset.shards) > 40
+        given_up(lambda: dataset.columns["n"][:])
+
+
 def test_of_a_store_of_ones_own(root: Path) -> None:
     asked: set[str] = set()
 
