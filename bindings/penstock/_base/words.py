@@ -12,6 +12,12 @@ NO_NEW_THREAD = "can't start new thread"  # Python's words
 NO_THREAD = "no memory or no thread is left (ulimit -v, ulimit -u)"
 
 
+def is_of_memory(error: BaseException) -> bool:
+    """True if no memory was left. Calls of CPython's own that find none may end without an exception of theirs."""
+    is_silent = isinstance(error, SystemError) and "without setting an exception" in str(error)
+    return isinstance(error, MemoryError) or is_silent
+
+
 def counted(number: int, noun: str) -> str:
     """A count with its noun: `1 document`, `18,203 documents`, `2 entries`."""
     if number == 1:

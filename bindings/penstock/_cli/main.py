@@ -16,7 +16,7 @@ import click
 from penstock._base import start as _start
 from penstock._base.errors import shortened
 from penstock._base.extras import install_for
-from penstock._base.words import NO_MEMORY, NO_NEW_THREAD, NO_THREAD, escaped
+from penstock._base.words import NO_MEMORY, NO_NEW_THREAD, NO_THREAD, escaped, is_of_memory
 from penstock._cli.command_help import ENVIRONMENT, EXIT_CODES, MAIN, Helped, record_of, write_sections
 from penstock._cli.nearest import did_you_mean
 from penstock._cli.output import OutputError
@@ -174,9 +174,10 @@ def _classified(error: Exception) -> tuple[str, int]:
 
     if isinstance(error, (errors.UsageError, penstock.InvalidArgumentError)):
         return str(error), EXIT_USAGE
-    expected = (OutputError, errors.InputError, errors.WorkerError, penstock.Error, OSError, MemoryError)
-    if isinstance(error, expected):
-        return str(error) or (NO_MEMORY if isinstance(error, MemoryError) else type(error).__name__), EXIT_ERROR
+    if is_of_memory(error):
+        return (str(error) if isinstance(error, MemoryError) else "") or NO_MEMORY, EXIT_ERROR
+    if isinstance(error, (OutputError, errors.InputError, errors.WorkerError, penstock.Error, OSError)):
+        return str(error) or type(error).__name__, EXIT_ERROR
     if isinstance(error, RuntimeError) and str(error) == NO_NEW_THREAD:
         return f"no thread can be started: {NO_THREAD}", EXIT_ERROR
     if isinstance(error, ModuleNotFoundError):

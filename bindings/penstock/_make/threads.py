@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from penstock._base.words import NO_MEMORY, NO_NEW_THREAD, NO_THREAD
+from penstock._base.words import NO_MEMORY, NO_NEW_THREAD, NO_THREAD, is_of_memory
 from penstock._make.errors import WorkerError
 from penstock._make.pools import InOrder, Work, answer
 
@@ -121,7 +121,7 @@ class ThreadPool(InOrder):
                     process = work.begin()
                 result = answer(work, process, item)
             except BaseException as error:  # of `begin`, or what ends a process
-                words = NO_MEMORY if isinstance(error, MemoryError) else f"{type(error).__name__}: {error}"
+                words = NO_MEMORY if is_of_memory(error) else f"{type(error).__name__}: {error}"
                 result = error if isinstance(error, ValueError) else WorkerError(words)
             self._answers.put((number, result))
             del given, item, result

@@ -191,3 +191,17 @@ def test_what_ray_lacks_is_told_from_ray_that_is_missing(tmp_path: Path, files: 
     program = f"import sys; sys.path[:] = {[str(tmp_path), *others]!r}; import penstock.ray"
     said = ran(program, tmp_path).stderr
     assert re.sub(r"ray \d[\d.]*", "ray", said.splitlines()[-1]).startswith(words), said
+
+
+class Silent(Square):
+    """Fails as CPython's own calls do that find no memory."""
+
+    def begin(self) -> Callable[[int], int]:
+        raise SystemError("<function format_exception at 0x7f> returned NULL without setting an exception")
+
+
+def test_a_call_that_fails_without_an_exception_found_no_memory() -> None:
+    pool = Threads(1).pool(Silent())
+    with pytest.raises(WorkerError, match="^no memory is left$"):
+        list(results_of(pool, [1]))
+    pool.close()
