@@ -202,6 +202,6 @@ class Silent(Square):
 
 def test_a_call_that_fails_without_an_exception_found_no_memory() -> None:
     pool = Threads(1).pool(Silent())
-    with pytest.raises(WorkerError, match="^no memory is left$"):
+    with pytest.raises(WorkerError, match=r"^no memory is left$"):
         list(results_of(pool, [1]))
     pool.close()
