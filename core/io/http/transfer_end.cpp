@@ -98,9 +98,7 @@ Judgement Transfer::judge_code(CURLcode code) const {
       return {Worth::Unwanted, reason + (file.empty() ? ". Storage(ca_file=…) names another file" : ": " + file)};
     }
     case CURLE_UNSUPPORTED_PROTOCOL:
-      if (std::string_view(words_.data()).find("HTTP/0.9") == std::string_view::npos) {  // a libcurl without TLS
-        return {Worth::Unwanted, reason};
-      }
+      if (std::string_view(words_.data()).starts_with("Protocol ")) return {Worth::Unwanted, reason};  // without TLS
       return {Worth::Again, "what came is no reply of HTTP"};
     case CURLE_URL_MALFORMAT:
     case CURLE_BAD_FUNCTION_ARGUMENT:
