@@ -55,7 +55,7 @@ def given_up(ask: Callable[[], Any], words: str = "no answer that will do") -> s
 def test_of_files_that_are_opened_one_after_the_other(failing: FaultServer) -> None:
     names = [f"{failing.address}/{number}.npy" for number in range(3)]
     storage = Storage(deadline=DEADLINE, connections=1)
-    assert "attempts" in given_up(lambda: penstock.open(*names, storage=storage))
+    assert "attempt" in given_up(lambda: penstock.open(*names, storage=storage))
 
 
 def test_of_rows_that_wait_for_a_connection(silent: FaultServer) -> None:
