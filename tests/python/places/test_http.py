@@ -137,7 +137,7 @@ def test_a_fault_that_stays_is_told_with_its_place_and_attempts(root):
         dataset = penstock.open(f"{server.address}/corpus", storage=Storage(deadline=0.5))
         loader = penstock.Loader(dataset.windows(64), 4, seed=1)
         with pytest.raises(
-            penstock.IoError, match=r"stream\.bin(\.crc)?, bytes [\d,]+ to [\d,]+: .* attempts; .*status 503"
+            penstock.IoError, match=r"stream\.bin(\.crc)?, bytes [\d,]+ to [\d,]+: .* attempts?; .*status 503"
         ):
             next(loader)
 
