@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import pickle
 import sys
@@ -21,7 +22,7 @@ from servers import operations, trials
 from servers.lies import LIES, told_back
 from servers.objects import Objects
 from servers.operations import ACCESS, OPERATIONS, PASSWORD, SECRET, TOKEN, At
-from servers.server import LyingServer
+from servers.server import LyingServer, Tell
 
 HEADER = "Zm9vYmFyLTEyMzQ1Njc4OTA="
 QUERY = "qwertyuiop-asdfghjkl"
@@ -57,13 +58,22 @@ def shown(error: BaseException) -> str:
 
 
 def locals_of(error: BaseException) -> str:
-    """Further texts of some reports: the variables of our frames."""
-    found = traceback.TracebackException.from_exception(error, capture_locals=True)
-    return "".join(str(frame.locals) for frame in found.stack if "/penstock/" in frame.filename)
+    """Further texts of some reports: the variables of our frames, of each error that led to it."""
+    reports, texts = [traceback.TracebackException.from_exception(error, capture_locals=True)], []
+    for report in reports:
+        reports += [each for each in (report.__cause__, report.__context__) if each is not None]
+        ours = [frame for frame in report.stack if "/penstock/" in frame.filename]
+        texts += [f"{frame.filename}, {frame.name}: {frame.locals}" for frame in ours]
+    assert texts, "no frame of ours is looked at"
+    return "\n".join(texts)
 
 
-def look(text: str) -> None:
-    for secret in SECRETS:
+def told_in_way(number: int) -> Tell:
+    return lambda wire, request, answer: told_back(wire, dataclasses.replace(request, number=number), answer)
+
+
+def look(text: str, secrets: tuple[str, ...] = SECRETS) -> None:
+    for secret in secrets:
         at = text.find(secret)
         assert at < 0, text[max(0, at - 200) : at + 100]
 
@@ -75,15 +85,22 @@ def test_an_error_of_a_server_that_tells_all(
     at = At(server.address, 0.4, tmp_path / "of", server.objects)
     at.folder.mkdir()
     ask = OPERATIONS[name].prepare(at)
-    for lie in (*[told_back] * 4, LIES["503"].tell, LIES["403"].tell):  # the first tells in another way each time
-        server.lie = lambda request, lie=lie: lie
+    for lie in (*map(told_in_way, range(3)), LIES["503"].tell, LIES["403"].tell):
+        server.told, server.lie = 0, lambda request, lie=lie: lie
+        with pytest.raises(penstock.Error) as raised:
+            ask()
+        assert server.told
+        look(shown(raised.value))
+        look(locals_of(raised.value))
+    for lie in (*[told_back] * 4, told_in_way(3)):  # each request in another way, and an ETag, which may be no error
+        server.told, server.lie = 0, lambda request, lie=lie: lie
         try:
             ask()
         except penstock.Error as error:
             look(shown(error))
-            look(locals_of(error) if lie != told_back else "")
+            look(locals_of(error), (SECRET, PASSWORD))  # a variable keeps the ETag, and with it what was sent
+        assert server.told
         server.requests.append(server.requests[-1])
-    assert server.told
     look("\n".join(logged))
     look("".join(capfd.readouterr()))
     look_at_files(tmp_path)
