@@ -30,11 +30,13 @@ from verbs import Verb
 
 sys.path.insert(0, str(verbs.TESTS / "python" / "crash"))
 
-from driver import content, nothing_else, tree
+from driver import content, named, nothing_else, tree
 
 HUNG = -1000
 SECONDS = 300.0  # a busy machine takes its time
 _OF_GLIBC = "cannot allocate memory for thread-local data"  # with which it ends a process, whatever this one would say
+# "…: dataset.json does not name 00000, 00001, 00002, 00003 and 12 more: …"
+_UNNAMED = re.compile(r": dataset\.json does not name (?P<names>.+?)(?: and (?P<more>[\d,]+) more)?: ")
 _CRASHED = 99  # an exception that the command does not know
 
 
@@ -229,26 +231,35 @@ class Bench:
                 killed or its disk was gone.
 
         Raises:
-            WrongError: It ends with an error, makes other bytes, or something is left beside them.
+            WrongError: It ends with an error, makes other bytes, or something is left beside them; or verify does not
+                name what the last one left.
         """
         is_there = bool(verb.makes) and _made(verb, out) == self._made[verb.name]
         if may_leave and verb.makes == "files" and not is_there:
             self._remove_named(out)
-        if is_there and may_leave and verb.makes == "dataset" and not nothing_else(out):
-            if not penstock.verify(out).notices:
-                raise WrongError(f"left over, and not named by verify: {sorted(each.name for each in out.iterdir())}")
-            if "--overwrite" not in verb.line:
-                return
-            is_there = False
-        if is_there:
+        left = _left_in(out) if verb.makes == "dataset" and (out / "dataset.json").exists() else set()
+        if left:
+            self._check_named(out, left)
+        if is_there and not (left and may_leave):
             again = Ended(0, "")
         else:
-            line = verb.arguments(self.data, out, again="--overwrite" not in verb.line)
+            line = verb.over(self.data, out) if is_there else verb.next(self.data, out)
             again = forked(lambda: verbs.run(line), self.log)
         if again.code != 0:
             raise WrongError(f"the next run ended with {again.code}: {again.said[-1500:]}")
         self._check_whole(verb, out, again)
         self.check_alone(verb, out)
+
+    def _check_named(self, out: Path, left: set[str]) -> None:
+        """Each is in a notice of verify, of which one names four and counts the others; and nothing else is."""
+        notices = penstock.verify(out).notices
+        names: set[str] = set()
+        more = 0
+        for found in filter(None, map(_UNNAMED.search, notices)):
+            names |= set(found["names"].split(", "))
+            more += int((found["more"] or "0").replace(",", ""))
+        if names - left or len(left - names) != more:
+            raise WrongError(f"left over: {sorted(left)}; named by verify: {notices}")
 
     def _remove_named(self, out: Path) -> None:
         """As a user does whose export said that it could not take one of two files back."""
@@ -287,6 +298,11 @@ class Bench:
                 raise WrongError(f"published, and does not verify: {report.problems[:3]}")
             if content(out) not in (self._made[verb.name], self._before.get(verb.name)):
                 raise WrongError("published is neither the old dataset nor the new one")
+
+
+def _left_in(out: Path) -> set[str]:
+    """Names in a published dataset's folder that are no part of it."""
+    return {each.name for each in out.iterdir()} - {"dataset.json", *named(out)}
 
 
 def _made(verb: Verb, out: Path) -> dict[str, bytes]:

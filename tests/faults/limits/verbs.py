@@ -44,6 +44,19 @@ class Verb:
     again: str = "--resume"
     makes: str = "dataset"
 
+    def next(self, data: Path, out: Path) -> list[str]:
+        """The run after one that did not end."""
+        return self.arguments(data, out, again="--overwrite" not in self.line)
+
+    def over(self, data: Path, out: Path) -> list[str]:
+        """A run on the dataset that the last one made, which makes the same again."""
+        words = self.arguments(data, out)
+        if words[0] == "annotate":  # it replaces columns
+            return words
+        if words[0] == "append":
+            return [*words, "--resume"]
+        return [*(each for each in words if each not in ("--resume", "--overwrite")), "--overwrite"]
+
     def arguments(self, data: Path, out: Path, again: bool = False) -> list[str]:
         words = self.line.format(data=data, out=out, address=os.environ.get("LIMITS_ADDRESS", "")).split()
         return [*words, *(self.again.split() if again else [])]

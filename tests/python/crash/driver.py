@@ -78,12 +78,15 @@ def content(path: Path) -> dict[str, bytes]:
     return {"dataset.json": json.dumps(manifest).encode(), **found}
 
 
-def nothing_else(path: Path) -> bool:
+def named(path: Path) -> set[str]:
+    """The folders that are a published dataset's."""
     manifest = json.loads((path / "dataset.json").read_text())
-    named = {shard["name"] for shard in manifest["shards"]}
-    if "features" in manifest:
-        named.add(manifest["features"]["folder"])
-    return {each.name for each in path.iterdir()} == {"dataset.json", *named}
+    folders = {shard["name"] for shard in manifest["shards"]}
+    return folders | ({manifest["features"]["folder"]} if "features" in manifest else set())
+
+
+def nothing_else(path: Path) -> bool:
+    return {each.name for each in path.iterdir()} == {"dataset.json", *named(path)}
 
 
 def write_old(path: Path) -> None:
