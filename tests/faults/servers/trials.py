@@ -146,13 +146,13 @@ def _look(trial: Trial, lie: Lie, found: str, expected: str, error: Exception | 
     """The fault that was found; empty: none."""
     operation = OPERATIONS[trial.operation]
     most = trial.deadline + SLACK + (0 if operation.is_native else REQUEST)
-    if seconds > most and error is not None:
-        return f"{seconds:.1f} s, and at most {most:.1f} are right: {error}"
     if error is None and found != expected:
         return f"other data, and no error: {found[:8]} and not {expected[:8]}"
+    # No lie that is always told and harmless takes long: a request at a time fails at most, and the next one is good.
+    if seconds > most and (error is not None or not trial.passes):
+        return f"{seconds:.1f} s, and at most {most:.1f} are right: {error or 'the data are right'}"
     if error is None:
-        is_late = not trial.passes and seconds > most + SLACK + REQUEST  # each reply may have cost a moment
-        return f"done, after {seconds:.1f} s with a deadline of {trial.deadline:g} s" if is_late else ""
+        return ""
     if not told:
         return f"an error, and no lie was told: {error}"
     if trial.passes and lie.passes and not (lie.is_another_file and re.search(r"(dataset|shard)\.json", str(error))):
