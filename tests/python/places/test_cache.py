@@ -222,24 +222,40 @@ def test_a_flipped_byte_is_read_again(folder, server, tmp_path, suffix):
     assert 0 < asked(server) <= 6 * 4096
 
 
-@pytest.mark.parametrize("name", ["stream.bin", "stream.bin.crc"])
-def test_bytes_that_came_damaged_are_read_again_by_all_that_share_their_page(tmp_path, name):
+def test_bytes_that_came_damaged_are_read_again_by_all_that_share_their_page(tmp_path):
     write_tokens(tmp_path / "tokens", 1)
-    file = next((tmp_path / "tokens").rglob(name))
+    expected = penstock.open(tmp_path / "tokens").windows(256).read(np.arange(64))["token"]  # four windows in a page
+    file = next((tmp_path / "tokens").rglob("stream.bin"))
     right = file.read_bytes()
     with fault_server(tmp_path) as server:
         file.write_bytes(bytes(each ^ 1 for each in right))
         unchecked = penstock.open(f"{server.address}/tokens", cache=tmp_path / "cache", checks="none")
-        unchecked.windows(4000).read(np.arange(8))
-        if name.endswith(".crc"):  # none is read without checks
-            with pytest.raises(penstock.CorruptionError):
-                penstock.open(f"{server.address}/tokens", cache=tmp_path / "cache", checks="all").windows(4000).read(
-                    [0]
-                )
+        assert (unchecked.windows(256).read(np.arange(64))["token"] != expected).all()
         file.write_bytes(right)
-        local = penstock.open(tmp_path / "tokens").windows(256).read(np.arange(64))["token"]
+        kept = unchecked.windows(256).read(np.arange(64))["token"]
+        assert (kept != expected).all(), "nothing is kept that is wrong"
         checked = penstock.open(f"{server.address}/tokens", cache=tmp_path / "cache", checks="all")
-        np.testing.assert_array_equal(checked.windows(256).read(np.arange(64))["token"], local)
+        np.testing.assert_array_equal(checked.windows(256).read(np.arange(8, 12))["token"], expected[8:12])
+        assert epoch(checked) == epoch(penstock.open(tmp_path / "tokens"))
+
+
+def test_check_values_that_came_damaged_are_read_again_by_all_that_share_their_page(tmp_path):
+    """The first block's are right, so that reading it keeps the page with the wrong ones of the others."""
+    write_tokens(tmp_path / "tokens", 1)
+    file = next((tmp_path / "tokens").rglob("stream.bin.crc"))
+    right = file.read_bytes()
+    with fault_server(tmp_path) as server:
+        file.write_bytes(right[:4] + bytes(each ^ 1 for each in right[4:]))
+        for _ in range(2):
+            server.requests.clear()
+            checked = penstock.open(f"{server.address}/tokens", cache=tmp_path / "cache", checks="all")
+            checked.windows(256).read([0])
+        assert [path for path, *_ in server.requests] == ["/tokens/dataset.json"], "the check values are kept"
+        file.write_bytes(right)
+        rows = np.arange(8, 12)  # four windows in a page
+        expected = penstock.open(tmp_path / "tokens").windows(256).read(rows)["token"]
+        np.testing.assert_array_equal(checked.windows(256).read(rows)["token"], expected)
+        assert any(path.endswith("stream.bin.crc") for path, *_ in server.requests)
         assert epoch(checked) == epoch(penstock.open(tmp_path / "tokens"))
 
 

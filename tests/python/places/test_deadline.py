@@ -107,6 +107,15 @@ def test_of_many_files_that_each_fail_for_a_moment(tmp_path: Path) -> None:
         given_up(lambda: dataset.columns["n"][:])
 
 
+def test_of_opening_many_files_that_each_fail_for_a_moment(tmp_path: Path) -> None:
+    for number in range(40):
+        np.save(tmp_path / f"{number}.npy", np.full(100, number, "u2"))
+    with fault_server(tmp_path, lambda path, number: held_once(server, number)) as server:
+        server.hold = DEADLINE / 8
+        names = [f"{server.address}/{number}.npy" for number in range(40)]
+        given_up(lambda: penstock.open(*names, storage=Storage(deadline=DEADLINE, connections=1)))
+
+
 def test_of_a_store_of_ones_own(root: Path) -> None:
     asked: set[str] = set()
 
