@@ -1,4 +1,4 @@
-"""Fuzzes what Python reads: files in the hands of the readers of `import` and `write`, in a process that is watched.
+"""Fuzzes what Python reads: files of `import` and `write`, and replies of S3, in a process that is watched.
 
 A target is real files, mutations and a reader. An input is
   found     a penstock.Error that names the file, in at most 2,000 characters
@@ -30,6 +30,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import files_s3
 import files_seeds
 import mutate
 
@@ -107,6 +108,7 @@ TARGETS = {
         ".parquet", files_seeds.text_parquets, (_in_footer,), functools.partial(_write, "parquet", ""), inputs=100_000
     ),
     "arrow": Target(".arrow", files_seeds.arrows, _ANY, functools.partial(_import, "huggingface"), inputs=100_000),
+    "s3_xml": Target(".xml", files_s3.lists, _ANY, files_s3.read_list, inputs=100_000),
 }
 
 
@@ -255,7 +257,7 @@ def main() -> int:
         work(name, int(first), int(inputs), Path(root), Path(shared))
         return 0
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--inputs", type=int, help="of each target; without: a million, or 100,000 where Arrow reads")
+    parser.add_argument("--inputs", type=int, help="of each target; without: a million; of Arrow and obstore 100,000")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--only", action="append", choices=TARGETS, help="this target; may be given several times")
     parser.add_argument("--json", type=Path, help="all figures, and what failed")

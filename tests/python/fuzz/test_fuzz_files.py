@@ -16,7 +16,7 @@ import files
 import files_seeds
 
 
-@pytest.mark.parametrize("name", ["tar_gzip", "lines_gzip", "arrow"])
+@pytest.mark.parametrize("name", ["tar_gzip", "lines_gzip", "arrow", "s3_xml"])
 def test_mutated_files_are_found_or_harmless(name: str) -> None:
     """In a process of its own, which is killed after a minute of its time."""
     record = files.run(name, 300)
