@@ -106,7 +106,10 @@ void PythonCalls::look(Asker& asker, Clock::time_point now) {
   for (const auto& request : asker.open) {
     if (request->state == State::Copying) continue;
     const bool is_late = request->attempts > 0 ? now >= request->deadline : is_stuck;
-    const std::exception_ptr failure = request->budget != nullptr ? request->budget->failure() : nullptr;
+    const RetryBudget* const budget = request->budget;
+    const std::exception_ptr failure = budget == nullptr                 ? nullptr
+                                       : request->state == State::Queued ? budget->refusal(now)
+                                                                         : budget->failure();
     if (!is_late && !failure && !request->is_cancelled()) continue;
     if (request->state == State::Queued) std::erase(queue_, request);
     if (failure) {

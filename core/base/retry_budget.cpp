@@ -34,15 +34,24 @@ void RetryBudget::answered(Clock::time_point began, bool has_failed, Clock::time
   if (has_failed && since < at) spent_ns_.fetch_add(at - since, std::memory_order_relaxed);
 }
 
-void RetryBudget::give_up(const std::exception_ptr& why) noexcept {
+void RetryBudget::give_up(const std::exception_ptr& why, Clock::time_point now) noexcept {
   spent_ns_.store(kAll, std::memory_order_relaxed);
-  if (others_ != Others::Fail || has_failed_.exchange(true, std::memory_order_relaxed)) return;
+  if (has_failed_.exchange(true, std::memory_order_relaxed)) return;
   failure_ = why;
+  given_up_ns_.store(ns_of(now), std::memory_order_relaxed);
   has_failure_.store(true, std::memory_order_release);
 }
 
 std::exception_ptr RetryBudget::failure() const noexcept {
-  return has_failure_.load(std::memory_order_acquire) ? failure_ : nullptr;
+  return others_ == Others::Fail ? refusal({}) : nullptr;
+}
+
+std::exception_ptr RetryBudget::refusal(Clock::time_point now) const noexcept {
+  if (!has_failure_.load(std::memory_order_acquire)) return nullptr;
+  const std::int64_t since =
+      std::max(given_up_ns_.load(std::memory_order_relaxed), last_good_ns_.load(std::memory_order_relaxed));
+  const bool still_tries = others_ == Others::TryOnce && ns_of(now) <= since + nanoseconds(kGrace).count();
+  return still_tries ? nullptr : failure_;
 }
 
 void RetryBudget::reset() noexcept {

@@ -16,9 +16,10 @@ namespace penstock {
 class RetryBudget {
  public:
   using Clock = std::chrono::steady_clock;
-  /// The other requests of an operation of which one was given up fail with its error, or, where several batches wait
-  /// for them, each still has an attempt.
+  /// The other requests of an operation of which one was given up fail with its error. Where several batches wait for
+  /// them, each that begins still has an attempt, until none of these was answered well for kGrace.
   enum class Others { Fail, TryOnce };
+  static constexpr std::chrono::seconds kGrace{1};
 
   explicit RetryBudget(Others others = Others::Fail) noexcept : others_(others) {}
 
@@ -32,9 +33,11 @@ class RetryBudget {
   /// A request that began at `began` has a good answer, after failed attempts or without any.
   void answered(Clock::time_point began, bool has_failed, Clock::time_point now) noexcept;
   /// A request was given up: nothing is left.
-  void give_up(const std::exception_ptr& why) noexcept;
+  void give_up(const std::exception_ptr& why, Clock::time_point now = Clock::now()) noexcept;
   /// The error with which the others fail; null: they need not.
   [[nodiscard]] std::exception_ptr failure() const noexcept;
+  /// The same for a request that would begin now, which may fail though those under way go on.
+  [[nodiscard]] std::exception_ptr refusal(Clock::time_point now) const noexcept;
   /// For another operation, when no request of the last one is under way.
   void reset() noexcept;
 
@@ -60,6 +63,7 @@ class RetryBudget {
   std::atomic<std::int64_t> last_good_ns_{0};  // of the clock
   std::atomic<bool> has_failed_{false};        // someone sets failure_ …
   std::atomic<bool> has_failure_{false};       // … and has
+  std::atomic<std::int64_t> given_up_ns_{0};   // of the clock
   std::exception_ptr failure_;
 };
 

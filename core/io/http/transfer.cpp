@@ -106,7 +106,7 @@ void Transfer::begin() {
 
 bool Transfer::find_address(const std::function<void()>& later, Clock::time_point now) {
   if (budget_ != nullptr) {
-    if (const std::exception_ptr failure = budget_->failure()) std::rethrow_exception(failure);
+    if (const std::exception_ptr failure = budget_->refusal(now)) std::rethrow_exception(failure);
   }
   if (began_ == Clock::time_point()) {
     began_ = now;
@@ -162,7 +162,8 @@ bool Transfer::is_stalled(Clock::time_point now) noexcept {
   got_then_ = got_;
   if (budget_ != nullptr && budget_->failure()) return true;
   if (is_endless() && now >= deadline_) return true;
-  return now - was_fast_at_ >= (now < deadline_ ? kStall : kLateStall);
+  const bool is_late = now >= deadline_ || (budget_ != nullptr && budget_->is_spent(shared_.options.deadline));
+  return now - was_fast_at_ >= (is_late ? kLateStall : kStall);
 }
 
 // No exception passes through libcurl: it is the request's error, and 0 ends the attempt.

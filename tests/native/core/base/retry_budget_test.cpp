@@ -55,9 +55,18 @@ TEST(RetryBudget, WhereOneIsGivenUpTheOthersFailLikeItOrHaveAnAttempt) {
   fails.give_up(std::make_exception_ptr(Error(ErrorKind::IoError, "the second")));
   EXPECT_EQ(message_of([&] { std::rethrow_exception(fails.failure()); }, ErrorKind::IoError), "the first");
   RetryBudget tries(RetryBudget::Others::TryOnce);
-  tries.give_up(why);
+  const auto then = RetryBudget::Clock::now();
+  tries.give_up(why, then);
   EXPECT_EQ(tries.failure(), nullptr);
   EXPECT_EQ(tries.left(kWholeDeadline), seconds(1));
+  EXPECT_EQ(tries.refusal(then + milliseconds(999)), nullptr);
+  EXPECT_NE(tries.refusal(then + milliseconds(1001)), nullptr) << "none was answered well since";
+  tries.answered(then, false, then + milliseconds(1500));
+  EXPECT_EQ(tries.refusal(then + milliseconds(2499)), nullptr);
+  EXPECT_NE(tries.refusal(then + milliseconds(2501)), nullptr);
+  EXPECT_EQ(tries.failure(), nullptr) << "those under way go on";
+  tries.reset();
+  EXPECT_EQ(tries.refusal(then + seconds(9)), nullptr);
 }
 
 TEST(RetryBudget, AnOperationIsOfItsThreadAndAnInnerOneIsAPartOfIt) {
