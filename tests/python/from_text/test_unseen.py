@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import threading
 
 import numpy as np
 from penstock import _native
@@ -32,16 +31,3 @@ def test_a_token_lies_within_one_document() -> None:
     unseen = _native.Unseen([b"<|end|>"])
     assert unseen.scan(b"<|end|>", np.array([3, 7], np.uint64)).tolist() == [0, 1, 2, 3, 4, 6]
     assert unseen.scan(bytearray(b"<<|end|><|end|>"), np.array([15], np.uint64)).tolist() == [1]
-
-
-def test_threads_share_one() -> None:
-    unseen = _native.Unseen([])
-    text = "".join(map(chr, range(0xD800))).encode()
-    found: list[int] = []
-    ends = np.array([len(text)], np.uint64)
-    threads = [threading.Thread(target=lambda: found.extend(unseen.scan(text, ends).tolist())) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(found) == len(set(found)) == 0xD800
