@@ -48,12 +48,20 @@ def remove_dead(path: str) -> None:
     """Removes what is unfinished of `path`, and which no writer holds. Raises nothing."""
     for name in glob.glob(glob.escape(path) + ".partial-" + "[0-9a-f]" * _DIGITS):  # noqa: PTH207 - a Path has no escape
         with suppress(OSError):
-            descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+            descriptor = _opened(name)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 removed(name)
             finally:
                 os.close(descriptor)
+
+
+def _opened(name: str) -> int:
+    flags = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    try:
+        return os.open(name, os.O_RDWR | flags)  # over NFS only a file that is open for writing can be locked: flock(2)
+    except IsADirectoryError:
+        return os.open(name, os.O_RDONLY | flags)
 
 
 def removed(name: str) -> bool:

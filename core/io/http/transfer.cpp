@@ -162,8 +162,7 @@ bool Transfer::is_stalled(Clock::time_point now) noexcept {
   got_then_ = got_;
   if (budget_ != nullptr && budget_->failure()) return true;
   if (is_endless() && now >= deadline_) return true;
-  const bool is_late = now >= deadline_ || (budget_ != nullptr && budget_->is_spent(shared_.options.deadline));
-  return now - was_fast_at_ >= (is_late ? kLateStall : kStall);
+  return now - was_fast_at_ >= (now >= deadline_ || is_budget_spent() ? kLateStall : kStall);
 }
 
 // No exception passes through libcurl: it is the request's error, and 0 ends the attempt.

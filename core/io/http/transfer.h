@@ -97,6 +97,9 @@ class Transfer {
   [[nodiscard]] std::string name() const;
   /// A whole file is coming, and the server has not said how long it is.
   [[nodiscard]] bool is_endless() const noexcept { return request_.whole != nullptr && got_ > 0 && !reply_.length; }
+  [[nodiscard]] bool is_budget_spent() const noexcept {
+    return budget_ != nullptr && budget_->is_spent(shared_.options.deadline);
+  }
 
   const Curl& curl_;
   HttpShared& shared_;

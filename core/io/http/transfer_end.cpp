@@ -73,8 +73,7 @@ Transfer::Next Transfer::again(const std::string& reason, Clock::time_point now)
   milliseconds pause = back_off(attempts_);
   if (reply_.retry_after) pause = std::max<milliseconds>(pause, *reply_.retry_after);
   due_ = now + pause;
-  const bool is_spent = budget_ != nullptr && budget_->is_spent(shared_.options.deadline);
-  if (due_ < deadline_ && !is_spent) return Next::Again;
+  if (due_ < deadline_ && !is_budget_spent()) return Next::Again;
   const Next next =
       refuse(ErrorKind::IoError, fmt::format("{}: {}", given_up(shared_.options.deadline, attempts_), reason));
   if (budget_ != nullptr) budget_->give_up(error_);

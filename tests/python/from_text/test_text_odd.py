@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import random
+import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,7 @@ import penstock
 import pyarrow
 import pyarrow.parquet
 import pytest
+import zstandard
 from _dirty import entries, said_by_write
 from penstock._from.text.compression import ByteInput
 from penstock._from.text.documents import DocumentReader
@@ -35,20 +39,43 @@ def test_documents_without_the_column_are_no_wrong_option_where_others_of_the_fi
     assert (said["documents"], said["skipped"]) == (1, files[0].count(b"\n") - (len(files) == 1))
 
 
-def test_of_a_damaged_gzip_file_as_many_lines_are_given_as_by_small_reads(tmp_path: Path) -> None:
-    line = json.dumps({"text": "ab " * 3000}).encode()
-    packed = bytearray(gzip.compress(b"".join(b"%b %d\n" % (line, number) for number in range(1500)), mtime=0))
+@pytest.mark.parametrize(
+    ("compression", "pack", "words"),
+    [("gz", gzip.compress, "damaged gzip data"), ("zst", zstandard.compress, "damaged Zstandard data")],
+)
+def test_of_a_damaged_file_as_many_lines_are_given_as_by_small_reads(
+    tmp_path: Path, compression: str, pack: Callable[[bytes], bytes], words: str
+) -> None:
+    rng = random.Random(0)
+    packed = bytearray(pack(b"".join(b"%b %d\n" % (rng.randbytes(150).hex().encode(), at) for at in range(30_000))))
     at = len(packed) // 2
-    packed[at : at + 12] = b"\xff" * 12
-    (tmp_path / "a.gz").write_bytes(packed)
+    packed[at : at + 200_000] = b"\xff" * 200_000
+    (tmp_path / "a").write_bytes(packed)
     found: list[list[bytes]] = [[], []]
     for lines, by_line in zip(found, (True, False), strict=True):
-        opened = ByteInput(tmp_path / "a.gz", "a", "gz", careful=True)
-        with pytest.raises(FileError, match="damaged gzip data"):
+        opened = ByteInput(tmp_path / "a", "a", compression, careful=True)
+        with pytest.raises(FileError, match=words):
             for data in opened.file if by_line else opened.whole_lines():
                 lines += bytes(data).splitlines()
         opened.close()
-    assert found[0] == found[1] and len(found[0]) > 300
+    assert found[0] == found[1] and len(found[0]) > 10_000
+
+
+def test_a_small_zstandard_file_that_holds_much_takes_little_memory(tmp_path: Path) -> None:
+    """Four bytes of Zstandard data may stand for 128 KiB: RLE_Block, RFC 8878, 3.1.1.2."""
+    (tmp_path / "a").write_bytes(zstandard.compress(b"one\n" + b"\n" * (256 << 20) + b"two\n"))
+    assert (tmp_path / "a").stat().st_size < 1 << 16
+    opened, lines, size = ByteInput(tmp_path / "a", "a", "zst"), [], 0
+    tracemalloc.start()
+    try:
+        for data in opened.whole_lines():
+            size += len(data)
+            lines += [bytes(data[:4]), bytes(data[-4:])]
+        assert tracemalloc.get_traced_memory()[1] < 96 << 20
+    finally:
+        tracemalloc.stop()
+        opened.close()
+    assert (lines[0], lines[-1], size) == (b"one\n", b"two\n", 8 + (256 << 20))
 
 
 def test_tasks_before_a_row_that_cannot_be_used_are_given(tmp_path: Path) -> None:

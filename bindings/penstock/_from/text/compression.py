@@ -27,6 +27,7 @@ _FEW_BYTES, _MANY_BYTES = 1 << 15, 1 << 22  # of lines that are given at once, f
 _SEARCH_BYTES = 1 << 16
 _PATIENCE_SECONDS = 0.5
 _MAX_ZSTD_WINDOW = 1 << 31  # what `zstd --long=31` writes
+_ZSTD_BYTES = 1 << 10  # unpacked at once: 4 bytes may be a block of 128 KiB
 _CAREFUL_BYTES = 1 << 12  # of a compressed file, read at once where as much as possible is wanted of a damaged one
 _OF_THE_FILE = (errno.EACCES, errno.EPERM)  # errors that other files need not have
 
@@ -48,36 +49,48 @@ class _ZstdReader(io.RawIOBase):
         self._new_frame: Callable[[], Any] = zstandard.ZstdDecompressor(max_window_size=_MAX_ZSTD_WINDOW).decompressobj
         self._frame: Any = None
         self._errors: type[Exception] = zstandard.ZstdError
-        self._input = b""
-        self._output = memoryview(b"")
+        self._input = memoryview(b"")
+        self._output: bytes | memoryview = b""
+        self._damage: FileError | None = None  # behind what was given
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: WriteableBuffer) -> int:
+        if self._damage is not None:
+            raise self._damage
         view = memoryview(buffer).cast("B")
-        while not self._output:
-            if not self._refill():
-                return 0
-        count = min(len(view), len(self._output))
-        view[:count] = self._output[:count]
-        self._output = self._output[count:]
-        return count
+        size = 0
+        try:
+            while size < len(view):
+                if output := self._output:
+                    fits = output[: len(view) - size]
+                    view[size : size + len(fits)] = fits
+                    size += len(fits)
+                    self._output = memoryview(output)[len(fits) :] if len(fits) < len(output) else b""
+                elif (size and not self._input) or not self._refill():  # what is read next may come late, or not at all
+                    break
+        except FileError as error:
+            self._damage = error
+            if not size:
+                raise
+        return size
 
     def _refill(self) -> bool:
         if not self._input:
-            self._input = self._source.read(self._read_bytes)
+            self._input = memoryview(self._source.read(self._read_bytes))
         if not self._input:
             if self._frame is not None:
                 raise _damaged(self._name, "the Zstandard data is cut off")
             return False
         if self._frame is None:
             self._frame = self._new_frame()
+        some = self._input[:_ZSTD_BYTES]
         try:
-            self._output = memoryview(self._frame.decompress(self._input))
+            self._output = self._frame.decompress(some)
         except self._errors as error:
             raise _damaged(self._name, f"damaged Zstandard data ({error})") from error
-        self._input = self._frame.unused_data if self._frame.eof else b""
+        self._input = self._input[len(some) - len(self._frame.unused_data) :]
         if self._frame.eof:
             self._frame = None
         return True
