@@ -194,6 +194,22 @@ TEST_F(CachedStoreTest, APageThatIsNotItsCheckValuesIsReadAgain) {
   }
 }
 
+TEST_F(CachedStoreTest, DoubtedPagesAreAskedForAgainAndEachReadThatDoubtsThemMayDoSo) {
+  open();
+  EXPECT_FALSE(store_->doubt(file_, 0, kCachePage));  // none is kept
+  read_all();
+  seed_ = 2;
+  put(*far_);
+  for (int read = 0; read < 2; ++read) EXPECT_TRUE(store_->doubt(file_, kCachePage + 5, 10));
+  behaviour_->bytes = 0;
+  expect_right({{kCachePage, 2 * kCachePage}});
+  EXPECT_EQ(behaviour_->bytes, kCachePage);
+  seed_ = 1;
+  expect_right({{0, kCachePage}, {2 * kCachePage, kBytes}});
+  EXPECT_EQ(behaviour_->bytes, kCachePage);
+  EXPECT_FALSE(store_->doubt(file_, kBytes + kCachePage, 1));
+}
+
 TEST_F(CachedStoreTest, FilesThatWereCutOrRemovedAreReadAgain) {
   read_all_anew();
   for (const char* suffix : {".data", ".crc"}) {
