@@ -60,7 +60,7 @@ def _opened(name: str) -> int:
     flags = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
         return os.open(name, os.O_RDWR | flags)  # over NFS only a file that is open for writing can be locked: flock(2)
-    except IsADirectoryError:
+    except (IsADirectoryError, PermissionError):
         return os.open(name, os.O_RDONLY | flags)
 
 

@@ -129,7 +129,7 @@ OpenFile open_file(const File& file, Access access) {
                    file.path());
     }
     const char* const what = errno == ENOENT ? "cannot be opened; a dataset that was annotated, moved or written again "
-                                               "since it was opened is to be opened anew"
+                                               "since it was opened is to be opened anew, any other copied again"
                                              : "cannot be opened";
     raise_system(errno, what, file.path());
   }

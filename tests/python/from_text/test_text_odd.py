@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
+import io
 import json
+import os
 import random
+import re
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +20,7 @@ import pyarrow.parquet
 import pytest
 import zstandard
 from _dirty import entries, said_by_write
-from penstock._from.text.compression import ByteInput
+from penstock._from.text.compression import ByteInput, _ZstdReader
 from penstock._from.text.documents import DocumentReader
 from penstock._from.text.inputs import expand_inputs
 from penstock._from.text.raw import Columns
@@ -59,6 +63,44 @@ def test_of_a_damaged_file_as_many_lines_are_given_as_by_small_reads(
                 lines += bytes(data).splitlines()
         opened.close()
     assert found[0] == found[1] and len(found[0]) > 10_000
+
+
+@pytest.mark.parametrize("at", [0.2, 0.5, 0.8])
+def test_all_that_zstandard_gives_before_damage_is_given(tmp_path: Path, at: float) -> None:
+    """As much as zstandard's own object gives for pieces of 1 KiB, and its first error."""
+    text = b"".join(b'{"text": "%d %b"}\n' % (each, b"word " * (each % 90)) for each in range(60_000))
+    packed = bytearray(zstandard.compress(text))
+    begin = int(at * len(packed))
+    packed[begin : begin + 3000] = b"\xff" * 3000
+    (tmp_path / "a").write_bytes(packed)
+    frame, whole = zstandard.ZstdDecompressor().decompressobj(), b""
+    with pytest.raises(zstandard.ZstdError) as damage:
+        for first in range(0, len(packed), 1024):
+            whole += frame.decompress(packed[first : first + 1024])
+    opened, found = ByteInput(tmp_path / "a", "a", "zst", careful=True), b""
+    with pytest.raises(FileError, match=re.escape(f"({damage.value})")):
+        for data in opened.whole_lines():
+            found += data
+    opened.close()
+    assert text.startswith(found) and len(found) > 100_000
+    assert found == whole[: whole.rindex(b"\n") + 1]
+
+
+def test_what_was_unpacked_before_the_disk_fails_is_given(tmp_path: Path) -> None:
+    text = random.Random(0).randbytes(200_000).hex().encode()
+
+    class Failing(io.BytesIO):
+        def read(self, size: int | None = -1, /) -> bytes:
+            if self.tell():
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            return super().read(size)
+
+    reader = _ZstdReader(Failing(zstandard.compress(text)), "a", 1 << 17)
+    buffer = bytearray(len(text))
+    count = reader.readinto(buffer)
+    assert 0 < count < len(text) and buffer[:count] == text[:count]
+    with pytest.raises(OSError, match="Input/output error"):
+        reader.readinto(buffer)
 
 
 def test_a_small_zstandard_file_that_holds_much_takes_little_memory(tmp_path: Path) -> None:

@@ -246,6 +246,30 @@ def test_progress_counts_what_is_skipped(dirty: Path, tmp_path: Path) -> None:
     assert re.search(rf"^skipped +16 documents, listed in {re.escape(str(tmp_path))}/out/skipped.jsonl$", printed, re.M)
 
 
+@pytest.mark.parametrize(
+    ("inputs", "words"),
+    [
+        ("a.*", None),
+        ("b.*", ("1 entry", "stands", "1 document")),
+        ("[abd].*", ("2 entries", "stand", "16 documents")),
+    ],
+)
+def test_a_note_says_where_more_is_missing_than_there_are_entries(
+    dirty: Path, tmp_path: Path, inputs: str, words: tuple[str, str, str] | None
+) -> None:
+    out = tmp_path / "out"
+    for options in ([], ["--resume"]):
+        notes = [each for each in write(dirty, out, *options, inputs=inputs)["notes"] if "missing" in each]
+        if words is None:
+            assert notes == []
+            continue
+        count, stand, documents = words
+        assert notes == [
+            f"{count} of {out}/skipped.jsonl {stand} for a file, its rest, or many rows: "
+            f"more than {documents} may be missing"
+        ]
+
+
 def test_a_bucket_gets_the_list_too_and_replaces_it(dirty: Path, tmp_path: Path, place: Place) -> None:
     expected = tmp_path / "out"
     write(dirty, expected, inputs=(some := "[bdk].*"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 import subprocess
 import sys
 import warnings
@@ -167,18 +168,21 @@ def test_bare_tokens_of_a_store_of_ones_own(tmp_path: Path, view: Any) -> None:
         penstock.open(["a.tok", "b.tok"], store=store, dtype="u2", format="raw")  # type: ignore[arg-type]
 
 
-def test_a_gz_that_is_none_is_to_be_renamed(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("suffix", "program"), [("gz", "gzip"), ("zst", "Zstandard")])
+def test_a_file_that_is_not_packed_as_it_is_called_is_to_be_renamed(tmp_path: Path, suffix: str, program: str) -> None:
     from penstock._from.text.compression import ByteInput
     from penstock._make.errors import FileError
 
-    path = tmp_path / "plain.jsonl.gz"
+    path = tmp_path / f"plain.{suffix}"
     path.write_bytes(b'{"text": "a"}\n')
-    opened = ByteInput(path, "plain.jsonl.gz", "gz")
-    with pytest.raises(FileError, match=r"plain\.jsonl\.gz: it is called \.gz and is not packed by gzip: rename it"):
+    opened = ByteInput(path, path.name, suffix)
+    wanted = f"plain.{suffix}: it is called .{suffix} and is not packed by {program}: rename it"
+    with pytest.raises(FileError, match=re.escape(wanted)):
         opened.file.read(10)
-    path.write_bytes(gzip.compress(b"a" * 1000, mtime=0) + b"trailing bytes")
-    with pytest.raises(FileError, match="damaged gzip data"):
-        ByteInput(path, "plain.jsonl.gz", "gz").file.read()
+    pack = gzip.compress if suffix == "gz" else pytest.importorskip("zstandard").compress
+    path.write_bytes(pack(b"a" * 1000) + b"trailing bytes")
+    with pytest.raises(FileError, match=f"damaged {program} data"):
+        ByteInput(path, path.name, suffix).file.read()
 
 
 def test_a_torch_that_cannot_be_imported_is_told_with_its_cause(tmp_path: Path, view: Any) -> None:

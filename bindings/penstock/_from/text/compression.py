@@ -29,6 +29,7 @@ _PATIENCE_SECONDS = 0.5
 _MAX_ZSTD_WINDOW = 1 << 31  # what `zstd --long=31` writes
 _ZSTD_BYTES = 1 << 10  # unpacked at once: 4 bytes may be a block of 128 KiB
 _CAREFUL_BYTES = 1 << 12  # of a compressed file, read at once where as much as possible is wanted of a damaged one
+_BEFORE = ", and what was unpacked before may be wrong too"
 _OF_THE_FILE = (errno.EACCES, errno.EPERM)  # errors that other files need not have
 
 
@@ -51,6 +52,7 @@ class _ZstdReader(io.RawIOBase):
         self._errors: type[Exception] = zstandard.ZstdError
         self._input = memoryview(b"")
         self._output: bytes | memoryview = b""
+        self._is_first = True  # piece of the file
         self._damage: FileError | None = None  # behind what was given
 
     def readable(self) -> bool:
@@ -89,7 +91,11 @@ class _ZstdReader(io.RawIOBase):
         try:
             self._output = self._frame.decompress(some)
         except self._errors as error:
-            raise _damaged(self._name, f"damaged Zstandard data ({error})") from error
+            if self._is_first and "Unknown frame descriptor" in str(error):
+                reason = "it is called .zst and is not packed by Zstandard: rename it"
+                raise FileError(f"{self._name}: {reason}", reason) from error
+            raise _damaged(self._name, f"damaged Zstandard data ({error}){_BEFORE}") from error
+        self._is_first = False
         self._input = self._input[len(some) - len(self._frame.unused_data) :]
         if self._frame.eof:
             self._frame = None
@@ -137,7 +143,7 @@ class _GzipReader(io.RawIOBase):
             if self._file.tell() == 0 and isinstance(error, gzip.BadGzipFile) and "Not a gzipped" in str(error):
                 reason = "it is called .gz and is not packed by gzip: rename it"
                 raise FileError(f"{self._name}: {reason}", reason) from error
-            raise _damaged(self._name, f"damaged gzip data ({error})") from error
+            raise _damaged(self._name, f"damaged gzip data ({error}){_BEFORE}") from error
         view[: len(data)] = data
         return len(data)
 

@@ -292,6 +292,7 @@ class TextRecipe(FedRecipe):
         self._skips.end()
         self.summary.workers = 0 if self._run is None else self._run.started
         self.summary.notes += [*self._untrained.notes(), *self._empty.notes(self._added, self.summary.skipped)]
+        self.summary.notes += self._skips.notes()
         return {"tokenizer": self._manifest}
 
     def published(self) -> None:

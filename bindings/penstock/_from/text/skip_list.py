@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from penstock._base.words import counted
-from penstock._from.text.skipping import Limit, SkippedOfTask, described, digest_of, first_reasons, names_of
+from penstock._from.text.skipping import Limit, SkippedOfTask, described, digest_of, first_reasons, is_larger, names_of
 from penstock._make.errors import InputError, TooManySkippedError, UsageError
 from penstock._make.notes import LIST
 
@@ -36,6 +36,7 @@ class SkipList:
 
     Attributes:
         count: Entries of the tasks before the first that is not known, and of that one as far as it is made.
+        larger: Entries of the whole list that stand for more than a document; known at the end.
     """
 
     def __init__(self, folder: ShardFolder, inputs: Sequence[Input], skips: bool, limit: Limit | None) -> None:
@@ -45,7 +46,7 @@ class SkipList:
         self.names = names_of(inputs)
         self.skips = skips
         self._limit = limit
-        self.count = 0
+        self.count = self.larger = 0
         self._total: int | None = None
         self._next = 0  # the first task that is not known
         self._ahead: dict[int, dict[str, Any] | None] = {}  # known tasks behind it
@@ -134,8 +135,19 @@ class SkipList:
             raise InputError(f"there are no documents in the input that can be used: {told}; nothing was published")
         data = b"".join(self._entries(number) for number in self._with_entries)
         self._folder.has_list = bool(data)
+        self.larger = sum(map(is_larger, data.splitlines()))
         if data and not (self._folder.stays and data == self._notes.read_note(LIST)):
             self._notes.write_note(LIST, data)
+
+    def notes(self) -> list[str]:
+        """A line, where more is missing than `count` says."""
+        if not self.larger:
+            return []
+        stand = "stands" if self.larger == 1 else "stand"
+        return [
+            f"{counted(self.larger, 'entry')} of {self._list(LIST)} {stand} for a file, its rest, or many rows: more "
+            f"than {counted(self.count, 'document')} may be missing"
+        ]
 
     def clean(self) -> None:
         """Removes what is only of use until the dataset is published."""

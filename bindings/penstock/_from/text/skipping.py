@@ -118,6 +118,12 @@ def digest_of(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
+def is_larger(line: bytes) -> bool:
+    """True for an entry that stands for more than one document."""
+    entry = json.loads(line)
+    return bool(entry.get("rest")) or entry.get("rows", 1) > 1 or not ("line" in entry or "row" in entry)
+
+
 def first_reasons(lines: Sequence[bytes]) -> str:
     """`a.jsonl line 3: not JSON; b.parquet row 7: …; …`."""
     shown = []
@@ -126,6 +132,6 @@ def first_reasons(lines: Sequence[bytes]) -> str:
         place = next((f" {unit} {entry[unit]:,}" for unit in ("line", "row") if unit in entry), "")
         reason = entry["reason"]
         reason = reason if len(reason) <= _SHOWN_REASON else f"{reason[:_SHOWN_REASON]}…"
-        on = " on" if entry.get("rest") or entry.get("rows", 1) > 1 else ""
+        on = " on" if place and is_larger(line) else ""
         shown.append(f"{entry['file']}{place and (' from' if on else '')}{place}{on}: {reason}")
     return "; ".join(shown + (["…"] if len(lines) > _SHOWN else []))

@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <climits>
 #include <new>
 #include <utility>
 
@@ -239,15 +240,17 @@ TEST(Loader, HeldBatchesKeepTheirContentBeyondTheLoaderAndTheirMemoryIsBounded) 
 
 TEST(Loader, DocumentsThatArePlannedCountAsReadBeforeTheirLengthsAreKnown) {
   Case setup{.count = 24, .window = 0, .epochs = {}, .prefetch = 4};
+  setup.behaviour->nothing_at_hand = true;
   Loader sample(options_of(setup));
   next(sample);
   setup.max_bytes = 8 * next(sample)->accounted_bytes;  // all batches are alike
   Loader loader(options_of(setup));
   std::vector<std::shared_ptr<Batch>> held;
-  while (held.size() < 6) held.push_back(next(loader));
-  loader.seek(0);
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the threads let go of what was planned
-  loader.poll();                                               // plans all at once
+  while (held.size() < 2) held.push_back(next(loader));
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // 4 more are read
+  setup.behaviour->gather = UINT_MAX;                          // reads have no end
+  while (held.size() < 6) held.push_back(next(loader));        // and each of these plans another batch
+  setup.behaviour->gather = 0;
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   EXPECT_LE(loader.usage().bytes, loader.limit_bytes());
   EXPECT_GT(loader.usage().batches, held.size());
