@@ -505,7 +505,7 @@ std::optional<FeaturesInfo> parse_features(const json& root, const std::string& 
 
 // Checks size and seal, and gives the text the room behind it that simdjson reads.
 void prepare(std::string& text, const std::string& what) {
-  if (text.empty()) corrupt(what, "0 bytes");
+  if (text.empty()) corrupt(what, "an empty file: it was cut off, copy it again");
   check_seal(text, what);
   text.reserve(text.size() + kManifestTextPadding);
 }

@@ -78,7 +78,7 @@ TEST(Manifest, DamageUnderARightSealNeverCrashes) {
 
 TEST(Manifest, RefusesWhatCannotBe) {
   const std::string text = write_manifest(make());
-  expect_refused("", "0 bytes");
+  expect_refused("", "an empty file");
   expect_refused("{}", "crc32c");
   expect_refused(edited(text, "\"version\": 1", "\"version\": 3"), "version 3", ErrorKind::InvalidArgument);
   expect_refused(edited(text, "\"penstock\"", "\"litdata\""), "format");
