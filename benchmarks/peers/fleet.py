@@ -159,10 +159,12 @@ class Running:
         """
         assert self._process.stdout is not None
         line, gone = "", False
+        poll = select.poll()  # select() cannot look at descriptors from 1,024 on
+        poll.register(self._process.stdout, select.POLLIN)
         end = time.monotonic() + timeout
         while not line and not gone and time.monotonic() < end:
             gone = self._gone()
-            if select.select([self._process.stdout], [], [], 0.2)[0]:
+            if poll.poll(200):
                 line, gone = self._process.stdout.readline(), True
         if line:
             self._leave()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import gzip
 import io
@@ -9,6 +10,8 @@ import json
 import os
 import random
 import re
+import resource
+import threading
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -101,6 +104,25 @@ def test_what_was_unpacked_before_the_disk_fails_is_given(tmp_path: Path) -> Non
     assert 0 < count < len(text) and buffer[:count] == text[:count]
     with pytest.raises(OSError, match="Input/output error"):
         reader.readinto(buffer)
+
+
+def test_a_pipe_is_read_beside_more_than_a_thousand_open_files(tmp_path: Path) -> None:
+    """select() cannot look at descriptors from 1,024 on."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if 0 <= limits[1] < 2048:
+        pytest.skip("this process may not open 2,048 files")
+    os.mkfifo(tmp_path / "pipe")
+    with contextlib.ExitStack() as stack:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(2048, limits[0]), limits[1]))
+        for _ in range(1100):
+            stack.callback(os.close, os.open(tmp_path, os.O_RDONLY))
+        writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=(b"one\ntwo\n",))
+        writer.start()
+        opened = ByteInput(tmp_path / "pipe", "pipe", "")
+        assert b"".join(opened.whole_lines()) == b"one\ntwo\n"
+        opened.close()
+        writer.join()
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
 def test_a_small_zstandard_file_that_holds_much_takes_little_memory(tmp_path: Path) -> None:

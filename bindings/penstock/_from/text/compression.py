@@ -156,13 +156,18 @@ class _PatientReader(io.RawIOBase):
         self._while_waiting = while_waiting
         self._next = 0.0
         self._given_bytes = 0
+        self._poll = select.poll()  # select() cannot look at descriptors from 1,024 on
+        self._poll.register(source.fileno(), select.POLLIN)
 
     def readable(self) -> bool:
         return True
 
     def has_some(self) -> bool:
         """True if a read would not wait."""
-        return bool(select.select([self._source], [], [], 0)[0])
+        return self._waited(0)
+
+    def _waited(self, seconds: float) -> bool:
+        return bool(self._poll.poll(1000 * seconds))
 
     def tell(self) -> int:
         return self._given_bytes
@@ -172,7 +177,7 @@ class _PatientReader(io.RawIOBase):
             if time.monotonic() >= self._next:
                 self._while_waiting()
                 self._next = time.monotonic() + _PATIENCE_SECONDS
-            if select.select([self._source], [], [], _PATIENCE_SECONDS)[0]:
+            if self._waited(_PATIENCE_SECONDS):
                 count = self._source.readinto(buffer)
                 self._given_bytes += count or 0
                 return count
