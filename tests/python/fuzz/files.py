@@ -108,7 +108,7 @@ TARGETS = {
         ".parquet", files_seeds.text_parquets, (_in_footer,), functools.partial(_write, "parquet", ""), inputs=100_000
     ),
     "arrow": Target(".arrow", files_seeds.arrows, _ANY, functools.partial(_import, "huggingface"), inputs=100_000),
-    "s3_xml": Target(".xml", files_s3.lists, _ANY, files_s3.read_list, inputs=100_000),
+    "s3_xml": Target(".xml", files_s3.lists, _ANY, files_s3.read_list),
 }
 
 
@@ -260,7 +260,7 @@ def main() -> int:
         work(name, int(first), int(inputs), Path(root), Path(shared))
         return 0
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--inputs", type=int, help="of each target; without: a million; of Arrow and obstore 100,000")
+    parser.add_argument("--inputs", type=int, help="of each target; without: a million; of Arrow 100,000")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--only", action="append", choices=TARGETS, help="this target; may be given several times")
     parser.add_argument("--json", type=Path, help="all figures, and what failed")
