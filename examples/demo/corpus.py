@@ -42,7 +42,7 @@ def documents(limit_bytes: int) -> Iterator[dict[str, str | int]]:
         if number and total >= ENOUGH_BYTES:
             return
         for name, text in sources(root):
-            if total >= limit_bytes:
+            if total >= (min(limit_bytes, ENOUGH_BYTES) if number else limit_bytes):
                 return
             size = len(text.encode())
             total += size
