@@ -113,6 +113,7 @@ def test_a_pipe_is_read_beside_more_than_a_thousand_open_files(tmp_path: Path) -
         pytest.skip("this process may not open 2,048 files")
     os.mkfifo(tmp_path / "pipe")
     with contextlib.ExitStack() as stack:
+        stack.callback(resource.setrlimit, resource.RLIMIT_NOFILE, limits)
         resource.setrlimit(resource.RLIMIT_NOFILE, (max(2048, limits[0]), limits[1]))
         for _ in range(1100):
             stack.callback(os.close, os.open(tmp_path, os.O_RDONLY))
@@ -122,7 +123,6 @@ def test_a_pipe_is_read_beside_more_than_a_thousand_open_files(tmp_path: Path) -
         assert b"".join(opened.whole_lines()) == b"one\ntwo\n"
         opened.close()
         writer.join()
-        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
 def test_a_small_zstandard_file_that_holds_much_takes_little_memory(tmp_path: Path) -> None:
